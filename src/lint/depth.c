@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warns of READs and atomics beyond the number that the peer grants. Within a process each request is answered at once,
- * so the responder would never find too many.
+ * Warns of READs and atomics beyond the number that the peer grants. Within a process the responder never finds too
+ * many, because each request is answered at once.
  */
 #include "lint/state.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares the two ends of a connection within this host, in one process or in two with these warnings enabled. With
- * GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter would get no answer.
- * Here GIDs of either version lead to the same queue pair. The ends are compared when a request is posted, because
- * before that one end may still have the attributes of an earlier connection.
+ * Compares the two ends of a connection within this host (the other process must have these warnings enabled, too).
+ * With GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter would get no
+ * answer. Here GIDs of both versions lead to the same queue pair. The ends are compared at posting, because before that
+ * one end may have the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -17,7 +17,7 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state)
 	return peer && peer->end_attr.peer == state->qp->base.handle ? peer : NULL;
 }
 
-/* Returns the RoCE version of the GID of @end, or 0 if none is set. */
+/* Returns the RoCE version of the GID of @end, or 0. */
 static uint32_t end_roce_version(const struct hca *hca, const struct lint_end *end)
 {
 	uint32_t index = end->sgid_index & ~LINT_SET;
@@ -27,7 +27,7 @@ static uint32_t end_roce_version(const struct hca *hca, const struct lint_end *e
 	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;
 }
 
-/* Returns the attributes of @state that other processes are shown. */
+/* Returns the attributes of @state shown to other processes. */
 static struct shm_end_attr end_shown(const struct lint_qp *state)
 {
 	const struct lint_end *end = &state->end_attr;
@@ -122,7 +122,7 @@ static void note_attributes(struct lint_end *end, const struct ibv_qp_attr *attr
 		end->rnr_retry_zero = !attr->rnr_retry;
 }
 
-/* Shows the attributes of a connected queue pair to the process of its peer. */
+/* Shows the attributes of the queue pair to its peer's process. */
 static void end_publish(const struct lint_qp *state, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct shm_end_attr shown = end_shown(state);
@@ -139,8 +139,8 @@ void lint_end_hide(const struct lint_qp *state)
 }
 
 /*
- * IBTA annex A17: a RoCE port has the MTU of its interface. Here longer packets are sent in fragments (rule 225). Within a host
- * no interface limits packets.
+ * IBTA annex A17: a RoCE port has the MTU of its interface. Here longer packets are fragmented (rule 225). Within a
+ * host no interface limits packets.
  */
 static void check_mtu(struct lint_qp *state, const struct ibv_qp_attr *attr, int mask)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warns of requests that read memory to which another request of their queue pair writes. An adapter may start the
- * later request before the earlier one has written unless there is a fence between them (mlx5-formats 1.3); softhca
- * executes them in order. In both cases the device changes the memory, not the program.
+ * Warns of requests that read memory to which another request of their queue pair writes. Without a fence between them
+ * an adapter may start the later request before the earlier one has written (mlx5-formats 1.3); softhca executes them
+ * in order.
  */
 #include "lint/state.h"
 
@@ -38,8 +38,8 @@ static void pieces_unwatch(struct lint_send *reader, const struct lint_send *wri
 }
 
 /*
- * Returns true if @send writes only after the requests before it have been acknowledged: the response of a READ or an atomic acknowledges
- * them (IBTA 9.7.5.1.2), and they are not sent again. A copy does not wait.
+ * Returns true if @send writes only after earlier requests are acknowledged, as by the response of a READ or an atomic
+ * (IBTA 9.7.5.1.2), and are not sent again. A copy does not wait.
  */
 static bool writes_last(const struct lint_send *send)
 {
@@ -74,8 +74,7 @@ static bool remote_overlaps(const struct lint_send *one, const struct lint_send 
 }
 
 /*
- * IBTA 10.8.3.3, table of ordering rules: a WRITE or an atomic after a READ may be executed before it unless it has a fence. softhca
- * executes requests in order.
+ * IBTA 10.8.3.3, table of ordering rules: without a fence, a WRITE or an atomic may be executed before an earlier READ.
  */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signatures of mkeys that a dropped chain left in an unknown state, that were never checked, or that the last transfer did not reach. */
+/*
+ * Warns of mkey signatures that a dropped chain left in an unknown state, that were never checked, or that the last
+ * transfer did not reach.
+ */
 #include "lint/state.h"
 
 static void suspect_report(struct lint_qp *state)
@@ -64,10 +67,7 @@ void lint_keys_posted(struct lint_qp *state)
 	}
 }
 
-/*
- * A later transfer continues the block only if it begins there, so only the last one before a check matters. The lock
- * is not held.
- */
+/* Only the last transfer before a check matters, because a later one may continue the block. The lock is not held. */
 static void check_last_block(struct user_mkey *mkey, const char *call)
 {
 	struct hca_cut_block cut;
@@ -87,7 +87,6 @@ void lint_key_checked(struct user_mkey *mkey)
 	queue_unlock(&lint.lock);
 }
 
-/* Removes @mkey, which is destroyed, from the open chain of @state. */
 static void chain_forget_key(struct lint_qp *state, const struct user_mkey *mkey)
 {
 	uint32_t kept = 0;

@@ -42,8 +42,8 @@ static bool has_regions(void)
 }
 
 /*
- * Warns unless the program has prepared for fork: ibv_fork_init(3), or a variable that libibverbs reads. Runs before the handler
- * that takes the locks of the library.
+ * Warns unless the program called ibv_fork_init(3) or set a variable that libibverbs reads. Runs before the handler
+ * that takes the library's locks.
  */
 static void fork_check(void)
 {

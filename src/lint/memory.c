@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checksums of the memory that requests read, taken when they are posted and when their completion is polled. The kernel reads the memory
- * (process_vm_readv(2)), so unmapped memory causes no fault. Where that call is forbidden, no memory is watched.
+ * Checksums of the memory that requests read, at posting and when the completion is polled. process_vm_readv(2) reads
+ * it, so unmapped memory causes no fault; where that call is forbidden, no memory is watched.
  */
 #include <string.h>
 #include <sys/syscall.h>
@@ -10,14 +10,14 @@
 
 #include "lint/state.h"
 
-/* Number of bytes watched at the beginning and at the end of a longer piece. */
+/* Bytes watched at the beginning and at the end of a longer piece. */
 enum { WATCHED_BYTES = 8192, CHUNK = 4096 };
 
 bool lint_memory_read(uint64_t address, void *out, size_t size)
 {
 	struct iovec local = {out, size}, remote = {(void *)(uintptr_t)address, size};
 
-	/* The memory may be the buffer of a receive that is posted. */
+	/* The memory may belong to a posted receive. */
 	if (page_guard_is_on())
 		page_guard_open_memory(address, size);
 	/* Sanitizers intercept the library's function and treat it as an access. */
@@ -30,7 +30,7 @@ static uint64_t sum_mix(uint64_t sum, uint64_t value)
 	return sum ^ sum >> 29;
 }
 
-/* Adds @length bytes at @address to @sum. Returns 0 if they cannot be read. */
+/* Adds the bytes to @sum. Returns 0 if they cannot be read. */
 static uint64_t sum_range(uint64_t sum, uint64_t address, uint32_t length)
 {
 	uint64_t chunk[CHUNK / sizeof(uint64_t)];
@@ -60,7 +60,7 @@ static uint64_t sum_of(uint64_t address, uint32_t length)
 	return sum_range(sum, address + length - WATCHED_BYTES, WATCHED_BYTES);
 }
 
-/* Returns the address of @piece in the process, or 0 if its key is not a region that covers it. */
+/* Returns the address of @piece in the process, or 0 if no region with its key covers it. */
 static uint64_t piece_memory(const struct lint_piece *piece)
 {
 	const struct user_mr *mr = lint_mr_find(piece->lkey);

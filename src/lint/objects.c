@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Warns of objects that leak, are destroyed while in use, or wait for acknowledgements. */
+/* Warns of objects that leak, are destroyed while in use, or have unacknowledged events. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */
 
-/* Starts watching a queue pair, if it has a send queue and there is memory for its state. */
+/* Starts watching a queue pair if it has a send queue and memory suffices. */
 void lint_qp_created(struct user_qp *qp)
 {
 	uint32_t count = qp->sq.wqebb_count;
@@ -79,10 +79,7 @@ static uint32_t open_sends(const struct lint_qp *state)
 	return count;
 }
 
-/*
- * Returns true if requests continue. In other states an adapter has ended all requests with an error, or discarded
- * them.
- */
+/* Requests continue in these states; in others an adapter has ended or discarded them. */
 static bool sends_go_on(const struct lint_qp *state)
 {
 	enum ibv_qp_state now = hca_qp_state(state->qp->device);
@@ -132,7 +129,6 @@ void lint_qp_destroyed(struct user_qp *qp)
 	lint_end_hide(state);
 	queue_lock(&lint.lock);
 	lint_qp_remove(state);
-	/* Requests still pending will not complete. */
 	state->first = state->end;
 	lint.binds -= state->binds;
 	state->binds = 0;
@@ -154,7 +150,7 @@ static bool send_names(const struct lint_send *send, uint32_t lkey)
 	return false;
 }
 
-/* Returns the number of pending send requests of @state that name @lkey. */
+/* Counts the pending send requests that name @lkey. */
 static uint32_t sends_naming(struct lint_qp *state, uint32_t lkey)
 {
 	uint32_t count = 0;

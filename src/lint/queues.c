@@ -26,7 +26,7 @@ void lint_due_forget(struct lint_qp *state)
 	add_due(state->qp->base.recv_cq, &state->receives_due, 0);
 }
 
-/* Counts all posted requests; receives of an SRQ may complete on any CQ of its queue pairs. */
+/* Counts all posted requests: receives of an SRQ may complete on any CQ of its queue pairs. */
 static void check_room(struct ibv_cq *base, const struct ibv_srq *srq, const char *call)
 {
 	struct user_cq *cq = base ? to_user_cq(base) : NULL;
@@ -77,7 +77,7 @@ void lint_srq_armed(struct user_srq *srq, uint32_t limit)
 	queue_unlock(&lint.lock);
 }
 
-/* From now on no event is raised when receives run short. */
+/* From now on the SRQ raises no event when receives run short. */
 void lint_srq_limit_reached(struct user_srq *srq)
 {
 	queue_lock(&lint.lock);

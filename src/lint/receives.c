@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warns if a receive buffer is read before the completion is polled. Pages that are entirely inside the buffer are
- * protected (observe/page_guard.h) from posting until the poll. The guard records reads, and the next call reports
- * them.
+ * Warns if a receive buffer is read before the completion is polled. Pages entirely inside the buffer are protected
+ * (observe/page_guard.h) until then; the guard records reads, and the next call reports them.
  *
- * A page that two receives name at the same time, or that belongs to two regions, is not protected: the program may
- * read the data that one of the receives has delivered.
+ * A page of two receives or two regions is not protected, because the program may read data that one of the receives
+ * has delivered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +40,7 @@ static uint64_t end_page_of(const struct user_mr *mr)
 	return ((uintptr_t)mr->base.addr + mr->base.length + page_bytes() - 1) / page_bytes();
 }
 
-/*
- * Marks regions that share pages with @mr, which are then not watched: a receive posted to one would count for the
- * other.
- */
+/* Marks regions that share pages with @mr as not watched, because a receive posted to one would count for the other. */
 static void look_for_others(struct user_mr *mr)
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
@@ -75,7 +71,7 @@ void lint_receive_region_gone(struct user_mr *mr)
 void lint_mr_changed(struct user_mr *mr)
 {
 	queue_lock(&lint.lock);
-	/* The region's previous range is not known any more. */
+	/* The region's previous range is unknown now. */
 	if (mr->lint_receives)
 		page_guard_stop();
 	free(mr->lint_receives);
@@ -87,15 +83,12 @@ void lint_mr_changed(struct user_mr *mr)
 
 /* ---- one receive ------------------------------------------------------------------------------------------------ */
 
-/* Finds the pages of @mr that @sge touches, counted from the first page of the region. Returns false if @mr is not watched. */
+/* Finds the pages of @mr that @sge touches, counted from its first page. Returns false if @mr is not watched. */
 static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lint_buffer *buffer)
 {
 	uint64_t offset = sge->addr - (mr ? mr->start : 0), start;
 
-	/*
-	 * Pages that the device may not write are left alone: unprotecting them would permit the program to write
-	 * there.
-	 */
+	/* Pages that the device may not write stay as they are: unprotecting them would permit the program to write. */
 	if (!mr || mr->lint_shared || !(mr->access & IBV_ACCESS_LOCAL_WRITE) || offset > mr->base.length ||
 	    sge->length > mr->base.length - offset)
 		return false;
@@ -111,7 +104,7 @@ static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lin
 	return mr->lint_receives;
 }
 
-/* Counts the receive. Returns true if no other receive has any of these pages. */
+/* Counts the receive. Returns true if these pages have no other. */
 static bool count_pages(struct user_mr *mr, const struct lint_buffer *buffer)
 {
 	bool alone = true;
@@ -141,7 +134,7 @@ static void buffer_watch(struct lint_receives *receives, uint32_t number, uint16
 	receive->buffers++;
 }
 
-/* Stops watching the region of @sge, because the end of this receive will not be noticed. */
+/* Stops watching the region of @sge, because the end of this receive will go unnoticed. */
 static void region_stop_watching(const struct ibv_sge *sge)
 {
 	struct user_mr *mr = lint_mr_find(sge->lkey);
@@ -165,7 +158,7 @@ static void receive_note(struct lint_receives *receives, uint32_t number, uint16
 			region_stop_watching(&wr->sg_list[i]);
 }
 
-/* Returns false if the queue pair cannot receive any more, so that its buffers may be read. */
+/* If the queue pair cannot receive any more, its buffers may be read. */
 static bool receives_go_on(const struct lint_receives *receives)
 {
 	enum ibv_qp_state state;
@@ -257,7 +250,7 @@ void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_
 			region_stop_watching(&wr->sg_list[i]);
 	} else {
 		lint_receives_complete(state);
-		/* The queue pair was reset, which discarded its receives. */
+		/* The queue pair was reset. */
 		if (number != state->receives.end)
 			receives_forget_all(state);
 		if (state->receives.first == state->receives.end)
@@ -345,7 +338,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 	srq->lint.receives = NULL;
 }
 
-/* Stops watching, because requests that the program posts or polls in its rings are not noticed. */
+/* Stops watching, because the program posts and polls in the rings unnoticed. */
 void lint_ring_exported(void)
 {
 	page_guard_stop();

@@ -11,7 +11,6 @@
 /* mlx5-formats 1.3: the modes from "fence" on wait for READs and atomics. */
 enum { FENCE_MODE_SHIFT = 5, FENCE_MODE_READS = 2 };
 
-/* Returns the offset of the data segments of @opcode, or 0 if its data is not watched. */
 static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 {
 	uint32_t address = WQE_UNIT + qp->sq.address_bytes;
@@ -36,7 +35,6 @@ static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 	}
 }
 
-/* Returns true if the device writes to piece @number. */
 static bool is_written(uint8_t opcode, uint32_t number)
 {
 	switch (opcode) {
@@ -65,7 +63,7 @@ static void read_inline(struct wqe wqe, uint32_t at, uint32_t length, struct lin
 	}
 }
 
-/* Returns the rkey that a bind gives its window, or 0 if the WQE is not a bind or frees the key. */
+/* Returns the rkey that a bind gives its window, or 0 for other WQEs and a bind that frees the key. */
 static uint32_t bound_rkey(const struct user_qp *qp, struct wqe wqe, uint32_t index)
 {
 	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
@@ -77,10 +75,7 @@ static uint32_t bound_rkey(const struct user_qp *qp, struct wqe wqe, uint32_t in
 	return (be32toh(ctrl->imm) & ~0xffu) | (be32toh(mkey->qpn_mkey) & 0xff);
 }
 
-/*
- * Fills in the remote range of @send, if its opcode has one. The pieces of @send are already filled in. Atomics have
- * operands of 8 bytes.
- */
+/* Fills in the remote range of @send, if any. Its pieces are already filled in. Atomics have operands of 8 bytes. */
 static void read_remote(const struct user_qp *qp, struct wqe wqe, struct lint_send *send)
 {
 	const struct mlx5_wqe_raddr_seg *remote;
@@ -98,9 +93,7 @@ static void read_remote(const struct user_qp *qp, struct wqe wqe, struct lint_se
 		send->remote_length += send->piece[i].length;
 }
 
-/*
- * Fills in the data segments before byte @end of the WQE: segments in memory as pieces, data within the WQE as words.
- */
+/* Reads the data segments before byte @end of the WQE: as pieces, or inline data as words. */
 static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, struct lint_send *send)
 {
 	uint32_t at;
@@ -110,7 +103,7 @@ static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, 
 		const struct mlx5_wqe_data_seg *data = wqe_unit(wqe, at);
 		uint32_t length = be32toh(data->byte_count);
 
-		/* Inline data was copied, so the program may use its buffer again. */
+		/* The device copied inline data, so the program may reuse its buffer. */
 		if (length & INLINE_DATA) {
 			read_inline(wqe, at, length & ~INLINE_DATA, send);
 			return;

@@ -27,7 +27,7 @@ void lint_sends_complete(struct lint_qp *state)
 	}
 }
 
-/* Forgets all requests: the queue pair was reset. */
+/* Forgets all requests after a reset. */
 static void sends_restart(struct lint_qp *state, uint32_t number)
 {
 	while (state->first != state->end)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that sleep on a completion channel although a CQ of it has completions that no event will report. Arming a CQ raises an
- * event for completions that arrived before, except for those that its last event has reported (hca_cq_request()). A program
- * that arms the CQ and leaves such completions in it sleeps until another one arrives, or for ever.
+ * Warns of threads that sleep on a completion channel although a CQ has completions that no event will report. Arming a
+ * CQ raises an event for earlier completions, except for those that its last event reported (hca_cq_request()). A
+ * program that leaves such completions in the CQ sleeps until another one arrives.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 #include "hca/hca.h"
 #include "lint/state.h"
 
-/* A thread that has slept for this time, in a call without a time limit, will not poll by itself. */
+/* A thread that slept so long, without a time limit, will not poll by itself. */
 enum { INDEX_MASK = 0xffffff, SLEEP_NS = 500000000 };
 
-/* Removes @cq from the list of CQs that were armed with old completions, if it is there. The lock is held. */
+/* Removes @cq from the list of CQs armed with old completions. The lock is held. */
 static void stale_forget(struct user_cq *cq)
 {
 	struct user_cq **link = &lint.stale;
@@ -24,7 +24,7 @@ static void stale_forget(struct user_cq *cq)
 		__atomic_store_n(link, cq->lint_stale_next, __ATOMIC_RELAXED);
 }
 
-/* Notes that @cq, armed by this thread, reports none of the completions before index @end. The lock is held. */
+/* Records that @cq, armed by this thread, reports no completions before index @end. The lock is held. */
 static void stale_note(struct user_cq *cq, uint32_t end)
 {
 	cq->lint_stale_end = end;
@@ -43,7 +43,7 @@ void lint_cq_armed(struct user_cq *cq)
 	count = (state.producer - consumer) & INDEX_MASK;
 	queue_lock(&lint.lock);
 	stale_forget(cq);
-	/* Arming for solicited completions ignores the others on purpose. */
+	/* Arming for solicited completions ignores others on purpose. */
 	if (state.armed && !state.armed_solicited && !state.event_waits && !cq->exported && count)
 		stale_note(cq, consumer + count);
 	queue_unlock(&lint.lock);
@@ -64,9 +64,8 @@ void lint_cq_destroyed(struct user_cq *cq)
 }
 
 /*
- * Returns the number of completions in @cq that its thread should know of, because it armed the CQ and polled it last.
- * Another thread that polls may be about to do so, and an event of another CQ of the channel may be what the thread
- * waits for. The lock is held.
+ * Counts the completions in @cq if the thread that armed it also polled it last: otherwise another thread may be about
+ * to poll. Ignores CQs whose channel has others, for which the thread may wait. The lock is held.
  */
 static uint32_t stale_count(const struct user_cq *cq)
 {
@@ -106,7 +105,7 @@ void lint_channel_waiting(struct user_comp_channel *channel)
 	queue_unlock(&lint.lock);
 }
 
-/* Programs that wait by poll(2) or epoll_wait(2) do not call the library. An event would have woken them. */
+/* Programs that use poll(2) or epoll_wait(2) do not call the library. An event would have woken them. */
 static void look_for_sleepers(struct timer *timer)
 {
 	(void)timer;

@@ -39,7 +39,7 @@ void lint_qp_remove(struct lint_qp *state)
 
 /* ---- sends ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the moment of the last poll of @cq (may be NULL) that returned a completion. */
+/* Returns the moment when a poll of @cq (may be NULL) last returned a completion. */
 static uint64_t moment_of(struct ibv_cq *cq)
 {
 	return cq ? to_user_cq(cq)->lint_moment : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State of the warnings about misuse, and how they are made. docs/use/lint.md lists what each warning detects.
+ * State of the warnings about misuse; docs/use/lint.md lists them.
  *
  * One lock covers all state, because the warnings need not be fast. It is taken under the locks of queues
  * (core/locks.def); under it only the locks of explanations are taken. The state of an object is freed with the object.
@@ -15,35 +15,34 @@
 #include "process/ends.h"
 #include "verbs/object/lint.h"
 
-/* A memory range that a send request names. */
 struct lint_piece {
-	uint64_t address; /* as the key translates it */
+	uint64_t address; /* translated by the key */
 	uint32_t length, lkey;
-	bool written;         /* the device writes the range: a READ, an atomic, a copy */
-	uint64_t memory, sum; /* address in the process, and checksum of the bytes that the device reads there; 0:
-			       * not known */
+	bool written; /* the device writes it: a READ, an atomic, a copy */
+	uint64_t memory,
+		sum; /* address in the process, and checksum of the bytes that the device reads there; 0: not known */
 };
 
 enum { LINT_PIECES = 4, LINT_INLINE_WORDS = 16, LINT_KEYS = 16 };
 
-/* A posted send request. Neither its completion nor that of a later request has been polled. */
+/* A send request for which neither its completion nor a later one was polled. */
 struct lint_send {
 	uint8_t opcode; /* MLX5_OPCODE_* */
 	bool signalled, fenced;
-	uint64_t moment; /* lint.moment at the time of posting */
+	uint64_t moment; /* lint.moment when it was posted */
 	uint64_t wr_id;
-	/* Remote range of a READ, WRITE or atomic; length 0 for other requests. */
+	/* Of a READ, WRITE or atomic; length 0 for other requests. */
 	uint64_t remote_address, remote_length;
 	uint32_t rkey;
-	uint32_t bound_rkey; /* rkey that a bind gives its window; 0: the request is not a bind */
-	uint8_t pieces;      /* entries of `piece`; further ranges of the request are not watched */
+	uint32_t bound_rkey; /* that a bind gives its window; 0: not a bind */
+	uint8_t pieces;      /* entries of `piece`; the request's other ranges are not watched */
 	struct lint_piece piece[LINT_PIECES];
 	uint32_t inlined;       /* words of inline data in `inline_words` */
 	uint32_t inline_length; /* bytes of inline data */
 	uint32_t inline_words[LINT_INLINE_WORDS];
 };
 
-/* Memory of a receive: pages [first, end) of its region. `range` is the protected range (observe/page_guard.h), or -1. */
+/* Pages [first, end) of a region. `range`: protected (observe/page_guard.h), or -1. */
 struct lint_buffer {
 	uint32_t lkey;
 	int range;
@@ -57,8 +56,8 @@ struct lint_receive {
 };
 
 /*
- * Receives of a queue pair, by their place in its ring, for receive_queue.head in [first, end); or receives of an SRQ, by entry,
- * `end` of them.
+ * Receives of a queue pair, by place in its ring, for receive_queue.head in [first, end); or of an SRQ, by entry, `end`
+ * of them.
  */
 struct lint_receives {
 	struct lint_receive *entry;
@@ -68,20 +67,20 @@ struct lint_receives {
 	uint64_t warned; /* as in struct lint_qp, for an SRQ */
 };
 
-/* Attributes that ibv_modify_qp(3) set at one end of a connection. */
+/* Attributes set by ibv_modify_qp(3). */
 struct lint_end {
 	uint32_t peer;           /* dest_qp_num */
 	uint8_t asks, grants;    /* max_rd_atomic, max_dest_rd_atomic */
 	uint32_t sq_psn, rq_psn; /* 24 bits, and LINT_SET */
 	uint32_t sgid_index;     /* LINT_SET */
 	union ibv_gid dgid;      /* valid if sgid_index is set */
-	bool rnr_retry_zero;     /* rnr_retry was set to 0 */
+	bool rnr_retry_zero;
 };
 
-/* Marks attributes of struct lint_end that were set. */
+/* Marks attributes that were set. */
 #define LINT_SET SHM_END_SET
 
-/* The queue pair at the other end of a connection, if it is known. */
+/* The queue pair at the other end of a connection, if known. */
 struct lint_other_end {
 	uint32_t qp_num;
 	uint32_t rq_psn, sgid_index; /* LINT_SET */
@@ -92,24 +91,21 @@ struct lint_other_end {
 struct lint_qp {
 	struct user_qp *qp;
 	struct lint_qp *next; /* in the same bucket */
-	uint64_t warned;      /* misuse_bit() of each warning made about it */
-	/* Send requests by number, as send_queue.head counts them: [first, end) are posted and not completed. */
+	uint64_t warned;      /* misuse_bit() of warnings made about it */
+	/* Send requests by number, as in send_queue.head: [first, end) are pending. */
 	struct lint_send *send;
-	uint32_t mask; /* maps a number to its place in `send` */
+	uint32_t mask; /* number to place in `send` */
 	uint32_t first, end;
-	uint32_t unsignalled;      /* unsignalled requests since the last signalled one */
+	uint32_t unsignalled;      /* since the last signalled one */
 	uint32_t binds, signalled; /* requests in [first, end) */
-	uint32_t writers;          /* requests in [first, end) that write to memory here */
-	uint32_t fence;            /* number of the last request with a fence, which waits for all requests before it */
-	/*
-	 * Keys that got a signature since ibv_wr_start(3); the key that is being configured without the signature that
-	 * it needs.
-	 */
+	uint32_t writers;          /* requests in [first, end) that write memory here */
+	uint32_t fence;            /* number of the last request with a fence */
+	/* Keys that got a signature since ibv_wr_start(3); the key configured without a signature that it needs. */
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
-	struct lint_receives receives; /* without entries until one is posted */
+	struct lint_receives receives; /* no entries until the first is posted */
 	struct lint_end end_attr;      /* all 0 in RESET */
-	/* Completions that posted requests can generate, as counted in lint_due of the CQs. */
+	/* Completions that posted requests can generate, part of lint_due of the CQs. */
 	uint32_t sends_due, receives_due;
 };
 
@@ -121,120 +117,114 @@ struct lint {
 	uint64_t moment;                   /* counts posts and polls */
 	uint32_t binds;                    /* uncompleted binds of all QPs */
 	struct user_mr *mrs[LINT_BUCKETS]; /* by index of the key */
-	struct user_cq *stale;             /* atomic; CQs that were armed with old completions (sleeps.c) */
-	struct timer sleep_timer;          /* looks for threads that sleep on them */
+	struct user_cq *stale;             /* atomic; CQs armed with old completions (sleeps.c) */
+	struct timer sleep_timer;          /* looks for threads that sleep on `stale` */
 };
 
 extern struct lint lint;
 
-/* Enabled warnings (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
+/* Bits of enabled warnings (explain/misuse.h). Constant after the first start of the driver's hooks. */
 extern uint64_t lint_wanted;
 
-/* The functions that lint.c registers with the driver; verbs/object/lint_hooks.def describes them. */
+/* Functions that lint.c registers, see verbs/object/lint_hooks.def. */
 #define LINT_HOOK(name, parameters) void lint_##name parameters;
 #include "verbs/object/lint_hooks.def"
 #undef LINT_HOOK
 
-/** Returns the state of QP @qp_num, or NULL. The lock is held. (state.c) */
+/** Returns the state of QP @qp_num, or NULL. The lock is held. */
 struct lint_qp *lint_qp_find(uint32_t qp_num);
-/** Adds @state to the table of queue pairs, or removes it. The lock is held. */
+/** The lock is held. */
 void lint_qp_add(struct lint_qp *state);
 void lint_qp_remove(struct lint_qp *state);
 
 /**
- * Returns true if no other completion was polled from the CQs of the queue pair since @send was posted. A program may learn from
- * the peer's answer, perhaps on another queue pair, that a request is done, without polling its completion.
+ * Returns true if nothing was polled from the CQs of the queue pair since @send was posted. Otherwise the peer's answer
+ * may have told the program that @send is done.
  */
 bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send);
-/** Returns true if send request @number is signalled and lint_send_is_new(). */
+/** As above, for signalled request @number; false if it is unsignalled. */
 bool lint_send_is_open(const struct lint_qp *state, uint32_t number);
 
-/** Returns the region with @lkey that this process registered, or NULL. The lock is held. */
+/** Returns this process's region with @lkey, or NULL. The lock is held. */
 struct user_mr *lint_mr_find(uint32_t lkey);
-/** Adds @mr to the table of regions, or removes it if it is there. The lock is held. */
+/** The lock is held. @mr need not be there to be removed. */
 void lint_mr_add(struct user_mr *mr);
 void lint_mr_remove(struct user_mr *mr);
 
 /** Removes completed send requests from @state. The lock is held. */
 void lint_sends_complete(struct lint_qp *state);
 
-/** Records that a receive with these @count SGEs is posted: the device will write there. The lock is held. */
+/** Records posted SGEs to which the device will write. The lock is held. */
 void lint_memory_written(const struct ibv_sge *sge, int count);
 
-/** Fills in @send from the WQE at block @index of the ring of @qp. */
+/** Fills in @send from the WQE at block @index of the ring. */
 void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *send);
 
-/** Records addresses and checksums of the memory of the process that @send reads. The lock is held. */
+/** Records addresses and checksums of the memory that @send reads. The lock is held. */
 void lint_memory_note(struct lint_send *send);
-/** Warns if the memory that the completed @send has read is changed or gone. The lock is held. */
+/** Warns if memory read by the completed @send is changed or gone. The lock is held. */
 void lint_memory_check(struct lint_qp *state, const struct lint_send *send);
-/** Copies @size bytes from @address in the process to @out. Returns false if they are not mapped or cannot be read. */
+/** Copies @size bytes from @address. Returns false if they cannot be read. */
 bool lint_memory_read(uint64_t address, void *out, size_t size);
-/** Warns if @send of @state contains the rkey of a window with a bind that has not completed. The lock is held. */
+/** Warns if @send contains the rkey of a window whose bind has not completed. The lock is held. */
 void lint_window_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 
 /** Returns true if the device writes to memory of @send. */
 bool lint_send_writes(const struct lint_send *send);
 /**
- * Warns if @send reads memory to which an earlier request writes, without a fence between them, and stops watching memory to
- * which either of them writes. The lock is held.
+ * Warns if @send reads memory to which an earlier request writes without a fence between them, and stops watching
+ * memory to which either writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
-/**
- * Returns the queue pair of this process that is connected to the one of @state, or NULL. The lock is held. (ends.c)
- */
+/** Returns the connected queue pair of this process, or NULL. The lock is held. (ends.c) */
 struct lint_qp *lint_peer_of(const struct lint_qp *state);
 /**
- * Fills in @other with the other end of the connection of @state, in this or another process of the host. Returns false if it is
- * not known. The lock is held. (ends.c)
+ * Fills in the other end of the connection, in any process of the host. Returns false if it is not known. The lock is
+ * held. (ends.c)
  */
 bool lint_other_end_find(const struct lint_qp *state, struct lint_other_end *other);
-/** Stops showing other processes the attributes of @state: its queue pair was reset or destroyed. (ends.c) */
+/** Hides the attributes of @state from other processes, after reset or destruction. (ends.c) */
 void lint_end_hide(const struct lint_qp *state);
-/** Warns if the two ends of the connection of @state do not match; @call posts. The lock is held. */
+/** Warns if the two ends of the connection do not match. The lock is held. */
 void lint_ends_look(struct lint_qp *state, const char *call);
-/** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
+/** Warns if the ranges of @send and an earlier READ overlap without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
-/**
- * Warns if @send accesses on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The
- * lock is held.
- */
+/** Warns if @send accesses on-demand memory of this process and is not repeated after an RNR NAK. The lock is held. */
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
-/** Warns if @send is a READ or atomic beyond those that a peer on this host grants. The lock is held. */
+/** Warns if @send is a READ or atomic beyond those that the peer grants. The lock is held. */
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
-/** Records that the chain of work requests of @state was posted. The lock is held. */
+/** Records that a chain of work requests was posted. The lock is held. */
 void lint_keys_posted(struct lint_qp *state);
 
-/** Updates the number of completions that posted requests of @state can generate. The lock is held. */
+/** Updates the completions that posted requests can generate. The lock is held. */
 void lint_due_count(struct lint_qp *state);
-/** Calls lint_due_count() and warns if a CQ lacks room for them; @call has posted. The lock is held. */
+/** Calls lint_due_count() and warns if a CQ lacks room. The lock is held. */
 void lint_room_check(struct lint_qp *state, const char *call);
 /** Records that @state generates no more completions. The lock is held. */
 void lint_due_forget(struct lint_qp *state);
 
-/** Prepares the search for threads that sleep on completions. (sleeps.c) */
+/** Prepares the search for sleeping threads. (sleeps.c) */
 void lint_sleeps_start(void);
 /**
- * Returns true if @thread of this process waits without a time limit for @fd to become readable. A few system calls; any thread.
- * (waits.c)
+ * Returns true if @thread of this process waits without a time limit for @fd to become readable. Any thread. (waits.c)
  */
 bool lint_thread_waits(pid_t thread, int fd);
 
-/** Warns of receive buffers that were read since the last call. The lock is held. */
+/** Warns of recorded reads of receive buffers. The lock is held. */
 void lint_reads_tell(void);
-/** Removes receives of @state after their completions were polled. The lock is held. */
+/** Removes receives whose completions were polled. The lock is held. */
 void lint_receives_complete(struct lint_qp *state);
-/** Frees the receives of @state. The device has already destroyed the queue pair. The lock is held. */
+/** Frees the receives of @state. The queue pair has been destroyed. The lock is held. */
 void lint_receives_end(struct lint_qp *state);
-/** Called when @mr was registered, or is about to be deregistered. The lock is held. */
+/** The lock is held. */
 void lint_receive_region_registered(struct user_mr *mr);
 void lint_receive_region_gone(struct user_mr *mr);
-/** Implements page_guard_write_was_read (observe/page_guard.h). */
+/** Implements page_guard_write_was_read. */
 void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /**
- * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object;
- * each is made only once. NULL: the warning is made each time. Any thread; the lock may be held.
+ * Makes and counts a warning if it is enabled. @warned: misuse_bit() of warnings made about the object, each of which
+ * is made once; NULL: each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
 	       const uint64_t *figures, size_t count);
@@ -246,7 +236,7 @@ void lint_warn_summary(char text[LINT_SUMMARY_BYTES]);
 /** Sets the counts to 0. In a forked child, before it has threads. */
 void lint_warn_reset(void);
 
-/** Warns of a @call, each time: lint_warn_call(hca, "ibv_close_device", RULE_X, FIGURES(…)). */
+/** Warns each time: lint_warn_call(hca, "ibv_close_device", RULE_X, FIGURES(…)). */
 static inline void lint_warn_call(struct hca *hca, const char *call, enum explain_rule rule, const uint64_t *figures,
 				  size_t count)
 {
@@ -255,7 +245,7 @@ static inline void lint_warn_call(struct hca *hca, const char *call, enum explai
 	lint_warn(hca, &subject, NULL, rule, figures, count);
 }
 
-/** Warns of a @call on the queue pair of @state, once for each queue pair. */
+/** Warns once for each queue pair. */
 static inline void lint_warn_qp(struct lint_qp *state, const char *call, enum explain_rule rule,
 				const uint64_t *figures, size_t count)
 {
@@ -264,7 +254,7 @@ static inline void lint_warn_qp(struct lint_qp *state, const char *call, enum ex
 	lint_warn(hca_of_context(state->qp->base.context), &subject, &state->warned, rule, figures, count);
 }
 
-/** As lint_warn_qp(), naming the work request @send. */
+/** As lint_warn_qp(), naming @send. */
 static inline void lint_warn_send(struct lint_qp *state, const struct lint_send *send, const char *call,
 				  enum explain_rule rule, const uint64_t *figures, size_t count)
 {

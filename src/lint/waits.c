@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the descriptors that a thread of the process waits for in poll(2), epoll_wait(2) or read(2), from the arguments
- * in /proc/self/task/TID/syscall.
+ * Finds the descriptors that a thread waits for in poll(2), epoll_wait(2) or read(2), from the arguments in
+ * /proc/self/task/TID/syscall.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,13 +15,13 @@
 
 enum { MOST_POLLED = 64, PROC_BYTES = 4096 };
 
-/* A system call in which a thread sleeps: its number, and its first arguments. */
+/* A system call in which a thread sleeps. */
 struct waiting_call {
 	long number;
 	unsigned long argument[4];
 };
 
-/* Reads the file at @path to @text, which has PROC_BYTES. Returns false if it cannot be read. */
+/* Reads the file into @text, which has PROC_BYTES. */
 static bool proc_read(const char *path, char *text)
 {
 	WITHOUT_CANCELLATION;

@@ -7,7 +7,7 @@
 /* Bytes searched in each piece: an rkey is at the beginning of a message. */
 enum { LOOKED_AT = 4096 };
 
-/* Returns true if an aligned word of @data is @rkey, in either byte order. */
+/* Searches the aligned words in either byte order. */
 static bool has_rkey(const uint32_t *data, size_t words, uint32_t rkey)
 {
 	for (size_t i = 0; i < words; i++)
@@ -33,7 +33,7 @@ static void binds_look(struct lint_qp *state, const struct lint_send *send, cons
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (const struct lint_qp *other = lint.qps[i]; other; other = other->next)
-			/* On the same queue pair the request is executed after the bind, so the rkey is valid. */
+			/* On one queue pair the request is executed after the bind, so the rkey is valid. */
 			if (other != state && other->binds)
 				look_for_binds(state, send, other, data, words, call);
 }
