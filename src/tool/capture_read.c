@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reads packets of captures: pcapng as this device writes it (filter/capture.h), and pcapng and pcap of other programs,
- * in either byte order. Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap.
- */
+/* Reads packets of captures, in either byte order: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +19,13 @@ struct capture {
 	FILE *file;
 	bool swapped; /* written in the other byte order */
 	bool pcapng;
-	bool begun;      /* pcapng: only the type of the first block was read so far */
-	uint64_t second; /* pcap: units of time per second */
+	bool begun;      /* only the type of the first pcapng block was read so far */
+	uint64_t second; /* units of time per second in a pcap */
 	uint8_t *block;
-	uint32_t interfaces; /* number in the section so far; a pcap has one */
+	uint32_t interfaces; /* in the section so far; a pcap has one */
 	struct interface {
 		uint16_t link_type;
-		uint8_t resolution; /* resolution of times: an exponent of 10, or of 2 if bit 7 is set */
+		uint8_t resolution; /* of times: exponent of 10, or of 2 if bit 7 is set */
 	} interface[MOST_INTERFACES];
 };
 
@@ -55,7 +52,7 @@ static bool read_bytes(const struct capture *capture, uint8_t *to, size_t bytes)
 
 /* ---- pcapng ----------------------------------------------------------------------------------------------------- */
 
-/* Finds the first option with @code in [@at, @end) of the block. Returns its value and @length, or NULL. */
+/* Returns the value and @length of the first option @code in [@at, @end), or NULL. */
 static const uint8_t *block_option(const struct capture *capture, size_t at, size_t end, uint16_t code,
 				   uint16_t *length)
 {
@@ -75,7 +72,7 @@ static const uint8_t *block_option(const struct capture *capture, size_t at, siz
 	return NULL;
 }
 
-/* Reads the interface in the block, with a body of @bytes, at least 8. */
+/* The body has @bytes, at least 8. */
 static bool take_interface(struct capture *capture, size_t bytes)
 {
 	struct interface *interface = &capture->interface[capture->interfaces];
@@ -91,7 +88,7 @@ static bool take_interface(struct capture *capture, size_t bytes)
 	return true;
 }
 
-/* Converts @ticks of @interface to ns. Returns 0 for absurd resolutions. */
+/* Returns ns, or 0 for absurd resolutions. */
 static uint64_t ns_of(const struct interface *interface, uint64_t ticks)
 {
 	unsigned int exponent = interface->resolution & 0x7f;
@@ -118,7 +115,7 @@ static void packet_options_read(const struct capture *capture, size_t at, size_t
 		packet->direction = (enum capture_way)(number_at(capture, option) & 3);
 }
 
-/* Reads the packet in the block, with a body of @bytes. */
+/* The body has @bytes. */
 static enum capture_result take_packet(const struct capture *capture, uint32_t type, size_t bytes,
 				       struct capture_packet *packet)
 {
@@ -140,7 +137,7 @@ static enum capture_result take_packet(const struct capture *capture, uint32_t t
 	}
 	packet->link_type = interface->link_type;
 	length = number_at(capture, capture->block + (type == BLOCK_PACKET ? 12 : 0));
-	/* A simple block has the length on the wire, which may be more than was captured. */
+	/* A simple block has the length on the wire, not the captured length. */
 	if (type == BLOCK_SIMPLE && length > bytes - header)
 		length = bytes - header;
 	if (length > bytes - header)
@@ -159,7 +156,7 @@ static enum capture_result next_of_pcapng(struct capture *capture, struct captur
 
 	for (;;) {
 		uint32_t type, length, body;
-		/* The type of the first block was read already; its length is unknown until its byte order is known. */
+		/* The type of the first block was read already, before its byte order is known. */
 		bool first = capture->begun;
 
 		capture->begun = false;
@@ -198,10 +195,7 @@ static enum capture_result next_of_pcap(struct capture *capture, struct capture_
 	uint32_t length;
 
 	if (!capture->begun) {
-		/*
-		 * Rest of the file header: version, snap length, link type. The upper bits of the link type describe
-		 * frame check sequences.
-		 */
+		/* Rest of the file header; the upper bits of the link type describe frame check sequences. */
 		if (!read_bytes(capture, head, 20))
 			return CAPTURE_BROKEN;
 		capture->begun = true;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of commands.def. */
 #include "tool/commands.h"
 
 #define SETTINGS true

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands and their own options by number; commands.def is the table. Constant data. */
+/* From the table commands.def. Constant data. */
 #ifndef SOFTHCA_TOOL_COMMANDS_H
 #define SOFTHCA_TOOL_COMMANDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca completion: possible options and arguments, from the tables of commands and settings. */
+/* softhca completion: options and arguments from the tables of commands and settings. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool range_is_words(const char *range)
 	return true;
 }
 
-/* Writes the words in backquotes in @range, such as "`off` or the path of a file". */
+/* Writes the words in backquotes, as in "`off` or the path of a file". */
 static void quoted_words_put(FILE *out, const char *range)
 {
 	const char *word = strchr(range, '`');
@@ -38,7 +38,7 @@ static void quoted_words_put(FILE *out, const char *range)
 	}
 }
 
-/* Writes "leaked-objects -leaked-objects": the names that enable and disable a warning. */
+/* Writes "leaked-objects -leaked-objects": names enable and disable warnings. */
 static void warnings_put(FILE *out)
 {
 	for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++) {
@@ -86,7 +86,7 @@ void completion_of_setting(enum setting setting, struct completion_value *value)
 	}
 }
 
-/* Copies "a|b|c", which may be in [], as "a b c"; writes nothing without a |. */
+/* Copies "a|b|c", which may be in [], as "a b c"; nothing without a |. */
 static void alternatives_copy(const char *text, size_t length, char words[COMPLETION_BYTES])
 {
 	size_t used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the scripts that complete command lines. One thread. */
+/* Shared by the completion scripts. One thread. */
 #ifndef SOFTHCA_TOOL_COMPLETION_H
 #define SOFTHCA_TOOL_COMPLETION_H
 
@@ -7,14 +7,12 @@
 
 enum { COMPLETION_BYTES = 4096 };
 
-/* Possible values of an option. */
 struct completion_value {
 	char words[COMPLETION_BYTES]; /* separated by blanks */
 	bool files, directories;
 	bool optional; /* only after = */
 };
 
-/* Kinds of arguments that follow the words of a command. */
 enum completion_arguments {
 	COMPLETION_NONE,
 	COMPLETION_FILES,
@@ -26,12 +24,11 @@ enum completion_arguments {
 void completion_of_setting(enum setting setting, struct completion_value *value);
 void completion_of_option(const struct own_option_info *info, struct completion_value *value);
 
-/** Writes the words allowed as first argument of @command, separated by blanks. */
+/** Writes allowed first arguments, separated by blanks. */
 void completion_words(enum command command, char words[COMPLETION_BYTES]);
 
 enum completion_arguments completion_arguments(enum command command);
 
-/* Each prints the script for its shell. */
 void completion_print_bash(void);
 void completion_print_zsh(void);
 void completion_print_fish(void);

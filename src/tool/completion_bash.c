@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca completion bash. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@ static void bash_print_options(enum command command)
 	printf("--help");
 }
 
-/* Sets `options`; `words`, the allowed first arguments; and `kind`, the kind of the other arguments. */
+/* Sets `options`, `words` (allowed first arguments) and `kind` (of the other arguments). */
 static void bash_print_commands_case(void)
 {
 	static const char *const kinds[] = {"", "files", "rules", "program", "hosts"};
@@ -52,7 +51,7 @@ static void bash_print_value(const struct completion_value *value)
 	       value->words);
 }
 
-/* Sets `values`, the values of `option` if it takes one, and `files`, the option of compgen that offers them. */
+/* Sets `values` of `option`, and `files`, the option of compgen that offers them. */
 static void bash_print_values_case(void)
 {
 	struct completion_value value;
@@ -77,7 +76,7 @@ static void bash_print_values_case(void)
 	puts("\tesac");
 }
 
-/* Begins the script. For bash, "=" is a separate word (COMP_WORDBREAKS). */
+/* For bash, "=" is a separate word (COMP_WORDBREAKS). */
 static const char before[] = "# bash completion for softhca; made by `softhca completion`.\n"
 			     "_softhca()\n"
 			     "{\n"
@@ -92,7 +91,7 @@ static const char first_word[] = "\tif ((COMP_CWORD == 1)); then\n"
 				 "\telif [[ $option == = ]]; then\n"
 				 "\t\toption=${COMP_WORDS[COMP_CWORD - 2]} equals=1\n"
 				 "\tfi\n";
-/* Arguments begin at the first word that is neither an option nor the value of one. */
+/* Arguments begin at the first word that is not an option or its value. */
 static const char loop_begins[] = "\tlocal last=$option at\n"
 				  "\tfor ((at = 2; at < COMP_CWORD; at++)); do\n"
 				  "\t\toption=${COMP_WORDS[at]}\n"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca completion fish: a line for each command, option and argument. */
+/* A line for each command, option and argument. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tool/completion.h"
 
-/* Writes @text as a string of fish. */
 static void fish_quote(const char *text)
 {
 	putchar('\'');

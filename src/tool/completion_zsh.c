@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca completion zsh: specifications for _arguments (zshcompsys(1)). */
+/* Specifications for _arguments (zshcompsys(1)). */
 #include <stdio.h>
 #include <string.h>
 
 #include "tool/completion.h"
 
-/* Writes @text for use within '...'; escapes brackets and colons, which are special there. */
+/* Escapes @text for use within '...', where brackets and colons are special. */
 static void zsh_escape(const char *text)
 {
 	for (; *text; text++) {

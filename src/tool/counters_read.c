@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds and reads files of counters, see counters_read.h. */
 #include "tool/counters_read.h"
 
 #include <ctype.h>
@@ -15,7 +14,7 @@
 #include "observe/counter_file.h"
 
 #define TARGET "/memfd:" COUNTER_FILE_NAME " (deleted)"
-/* Larger than any real number of rows, and small enough to read a malformed file quickly. */
+/* More than any real file has, but few enough to read a malformed file quickly. */
 #define MOST_COUNTERS 512u
 #define MOST_DEVICES 32u
 
@@ -35,7 +34,7 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
 	return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Fills in the row of each known counter in the file, or MOST_COUNTERS. */
+/* Fills in the row of each known counter, or MOST_COUNTERS. */
 static bool read_names(int fd, const struct counter_file_head *head, uint32_t places[KNOWN_COUNT])
 {
 	char(*names)[COUNTER_FILE_NAME_BYTES] = calloc(head->counters, COUNTER_FILE_NAME_BYTES);
@@ -51,7 +50,7 @@ static bool read_names(int fd, const struct counter_file_head *head, uint32_t pl
 	return good;
 }
 
-/* Adds up the rows of all threads and devices. */
+/* Adds up the rows of threads and devices. */
 static bool read_rows(int fd, const struct counter_file_head *head, const uint32_t places[KNOWN_COUNT],
 		      uint64_t values[KNOWN_COUNT])
 {
@@ -93,8 +92,8 @@ static bool links_to_counters(int directory, const char *name)
 }
 
 /*
- * Opens @name safely: a descriptor may be replaced between two system calls, and opening some files blocks or has side
- * effects. So the file is pinned (O_PATH), checked, and then opened.
+ * Pins the file (O_PATH), checks and then opens it: a descriptor may be replaced between two system calls, and opening
+ * some files blocks or has side effects.
  */
 static int open_pinned(int directory, const char *name)
 {
@@ -134,7 +133,7 @@ static void counter_name_read(struct process_counters *process)
 			*at = '?';
 }
 
-/* Returns true for a repeated file: a forked child that the library does not notice has the file of its parent. */
+/* A forked child that the library does not notice has the file of its parent. */
 static bool counter_is_known(const struct process_counters *processes, size_t count, const struct stat *status)
 {
 	for (size_t i = 0; i < count; i++)
@@ -143,7 +142,7 @@ static bool counter_is_known(const struct process_counters *processes, size_t co
 	return false;
 }
 
-/* Reads the file of process @pid: the first that is a file of counters and does not belong to another process. */
+/* Reads the first file of counters that does not belong to another process. */
 static bool read_process(pid_t pid, struct process_counters *processes, size_t count)
 {
 	struct process_counters *process = &processes[count];
@@ -182,7 +181,7 @@ size_t counters_read(struct process_counters *processes, size_t most)
 	const struct dirent *entry;
 	size_t count = 0;
 
-	/* /proc lists processes in the order of PIDs. */
+	/* /proc is in the order of PIDs. */
 	while (directory && count < most && (entry = readdir(directory)))
 		if (isdigit((unsigned char)entry->d_name[0]) &&
 		    read_process((pid_t)strtol(entry->d_name, NULL, 10), processes, count))

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * softhca data: the tables of the library and the packets of a capture as JSON, for the Python parts of the command
- * (src/tool/python) and for other scripts. Scripts query the tables instead of repeating them.
- */
+/* softhca data: tables and packets of a capture as JSON, for src/tool/python and other scripts. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +16,7 @@
 #include "tool/tool.h"
 #include "wire/packet.h"
 
-/* Upper limit of statuses; libibverbs has none above it. */
+/* libibverbs has no status above it. */
 enum { MOST_STATUS = 64 };
 
 /* ---- softhca data rules ----------------------------------------------------------------------------------------- */
@@ -65,7 +62,7 @@ struct named_number {
 		name, number                                                                                           \
 	}
 
-/* Constants of timeline files (observe/timeline_file.h), and those of other formats that they contain. */
+/* Constants in timeline files (observe/timeline_file.h). */
 static const struct named_number numbers[] = {
 	NAMED("version", TIMELINE_VERSION),
 	NAMED("head_bytes", TIMELINE_HEAD_BYTES),
@@ -97,7 +94,7 @@ static const struct named_number numbers[] = {
 	NAMED("cqe_resp_err", MLX5_CQE_RESP_ERR),
 };
 
-/* Names by number, starting at 0: [NAME, "text in traces"]. */
+/* Names by number, from 0: [NAME, "text in traces"]. */
 struct name_row {
 	const char *table, *name, *text;
 };
@@ -131,7 +128,6 @@ static void print_name_rows(void)
 	putchar(']');
 }
 
-/* Prints ["SEND",takes a receive,is a response,is answered] for each message, by number. */
 static void print_messages(void)
 {
 	for (unsigned int i = 0; i < MESSAGE_COUNT; i++)
@@ -161,7 +157,7 @@ static void print_timeline(void)
 	printf("{\"magic\":\"" TIMELINE_MAGIC "\",\"suffix\":\"" TIMELINE_SUFFIX "\"");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		printf(",\n\"%s\":%" PRIu64, numbers[i].name, numbers[i].number);
-	/* If a reader uses other structure sizes, it belongs to another version. */
+	/* A reader with other sizes belongs to another version. */
 	printf(",\n\"struct_bytes\":[%zu,%zu,%zu,%zu]", sizeof(struct timeline_head), sizeof(struct timeline_qp),
 	       sizeof(struct timeline_chunk), sizeof(struct timeline_record));
 	print_name_rows();
@@ -174,10 +170,10 @@ static void print_timeline(void)
 
 /* ---- softhca data packets --------------------------------------------------------------------------------------- */
 
-/* Most packets shown on a page; the others are counted. */
+/* Packets on a page; the others are counted. */
 enum { MOST_PACKETS = 300 };
 
-/* Returns the fields of @packet as `softhca decode packet` shows them; the caller frees the text. */
+/* As `softhca decode packet`; the caller frees the text. */
 static char *packet_fields_text(const struct capture_packet *packet)
 {
 	struct decoder decoder;
@@ -208,9 +204,7 @@ static void print_packet(const struct capture_packet *packet)
 	free(fields);
 }
 
-/*
- * Prints the packets of a capture; null for other files. For a damaged capture, prints the packets before the damage.
- */
+/* Prints null unless the file is a capture; stops at damage. */
 static void print_packets(const char *name)
 {
 	const char *separator = "{\"packets\":[\n";

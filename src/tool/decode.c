@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca decode: prints bytes as named fields. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +23,6 @@ static unsigned int name_index(const char *name, const char *const *names, unsig
 	return i;
 }
 
-/* Joins all arguments with blanks. */
 static struct input arguments_join(int count, char **arguments)
 {
 	struct input text = {NULL, 0};
@@ -37,7 +35,7 @@ static struct input arguments_join(int count, char **arguments)
 	return text;
 }
 
-/* Converts the hexadecimal digits in @text to bytes, and frees @text. */
+/* Frees @text. */
 static struct input input_of_hex(struct input text, int status, const char *name)
 {
 	struct input bytes;
@@ -50,7 +48,7 @@ static struct input input_of_hex(struct input text, int status, const char *name
 	return bytes;
 }
 
-/* Writes the comment of a packet as notes. It may have several lines and terminal control characters. */
+/* The comment may have several lines and terminal control characters. */
 static void comment_print(FILE *out, char *comment)
 {
 	for (char *line = strtok(comment, "\n"); line; line = strtok(NULL, "\n")) {
@@ -61,10 +59,7 @@ static void comment_print(FILE *out, char *comment)
 	}
 }
 
-/*
- * Returns @begin, which is freed, and the rest of @file as bytes; the file holds hexadecimal digits or the bytes
- * themselves.
- */
+/* Returns @begin, which is freed, and the rest of @file, which holds hexadecimal digits or bytes. */
 static struct input input_of_rest(FILE *file, const char *name, struct input begin)
 {
 	struct input input = input_read(file, name);
@@ -78,9 +73,7 @@ static struct input input_of_rest(FILE *file, const char *name, struct input beg
 	return input_is_text(&input) ? input_of_hex(input, EXIT_FAILURE, name) : input;
 }
 
-/*
- * Returns packet @number of @capture, which is closed. Sets *@begin to its first header and writes its comment to @out.
- */
+/* Returns packet @number and closes @capture. *@begin: its first header. Writes its comment to @out. */
 static struct input input_of_packet(struct capture *capture, const char *name, unsigned long number,
 				    enum packet_begin *begin, FILE *out)
 {
@@ -110,7 +103,7 @@ static struct input input_of_packet(struct capture *capture, const char *name, u
 	return bytes;
 }
 
-/* Returns the bytes of a file, or of packet @number if it is a capture, as input_of_packet() does. */
+/* Returns the bytes of a file; for a capture, as input_of_packet(). */
 static struct input input_of_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin,
 				  FILE *out)
 {
@@ -168,10 +161,7 @@ static bool is_file_name(const char *text)
 {
 	if (!strcmp(text, "-") || strpbrk(text, "/.") || !access(text, F_OK))
 		return true;
-	/*
-	 * A single word with letters that are not hexadecimal digits is probably the name of a file that does not
-	 * exist.
-	 */
+	/* A word with other letters is probably the name of a missing file. */
 	return !strpbrk(text, " \t\n,:") && text[strspn(text, "0123456789abcdefABCDEFxX")];
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Output of softhca decode as JSON: converts the text format of decoder.h line by line. */
+/* softhca decode --json: converts the text format of decoder.h line by line. */
 #include <string.h>
 
 #include "tool/decoder.h"
 #include "tool/json.h"
 
-/* State of the writer: which brackets are open. */
 struct json_writer {
 	FILE *out;
 	bool in_part, has_fields, has_parts;
-	char *data; /* value of a field with bytes that continue in the next line, or NULL */
+	char *data; /* of a field whose bytes continue in the next line, or NULL */
 };
 
 static void field_finish(struct json_writer *writer)
@@ -35,7 +34,7 @@ static void part_begin(struct json_writer *writer, const char *name)
 	writer->in_part = writer->has_parts = true;
 }
 
-/* Splits "  name   = value  # meaning"; @meaning: NULL if there is none. Returns false for anything else. */
+/* Splits "  name   = value  # meaning"; @meaning may be NULL. Returns false for other lines. */
 static bool field_split(char *line, char **name, char **value, char **meaning)
 {
 	char *equals = strstr(line, " = "), *end;
@@ -60,7 +59,7 @@ static void field_write(struct json_writer *writer, char *line)
 
 	if (!field_split(line, &name, &value, &meaning))
 		return;
-	/* Bytes are printed as several lines with the same name. */
+	/* Bytes have several lines with one name. */
 	if (!strcmp(name, "data") && writer->data) {
 		fputs(value, writer->out);
 		return;
@@ -79,7 +78,6 @@ static void field_write(struct json_writer *writer, char *line)
 	putc('}', writer->out);
 }
 
-/* Writes the notes in @text as strings. */
 static void notes_write(FILE *out, const char *text)
 {
 	const char *separator = "", *end;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * RoCEv2 packets (docs/inside/wire.md), starting at the first header present, and datagrams of the connection manager
- * in them.
- */
+/* RoCEv2 packets (docs/inside/wire.md), from the first header present, and datagrams of the connection manager. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +14,7 @@ enum { ICRC_BYTES = 4, UDP_BYTES = 8, BTH_BYTES = 12, ROCE_PORT = 4791 };
 
 /* ---- ICRC (IBTA 7.8.1, annex A17.3.3) ---------------------------------------------------------------------------- */
 
-/* Updates the CRC of zlib and Ethernet: reflected, 0x04c11db7. Bit by bit, since it is for one packet. */
+/* The CRC of zlib and Ethernet: reflected, 0x04c11db7. Bit by bit, since it is for one packet. */
 static uint32_t crc32_update(uint32_t crc, const uint8_t *bytes, size_t length)
 {
 	while (length--) {
@@ -28,7 +25,7 @@ static uint32_t crc32_update(uint32_t crc, const uint8_t *bytes, size_t length)
 	return crc;
 }
 
-/* Computes the ICRC of @length bytes starting at the IP header; fields that routers change count as ones. */
+/* Computes the ICRC from the IP header on; fields that routers change count as ones. */
 static void icrc_of(const uint8_t *ip, size_t length, size_t udp, uint8_t icrc[ICRC_BYTES])
 {
 	static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -59,7 +56,7 @@ static void take_mad(struct decoder *decoder)
 	enum cm_message_kind kind = cm_mad_kind(decoder->bytes + decoder->at);
 
 	decoder_take(decoder, PART_MAD, 0);
-	/* The parts and the message kinds are both in the order of cm_messages.def. */
+	/* Parts and message kinds have the order of cm_messages.def. */
 	if (kind == CM_NO_MESSAGE)
 		decoder_take(decoder, PART_PAYLOAD, CM_MAD_BYTES - CM_MAD_HEADER_BYTES);
 	else
@@ -70,7 +67,7 @@ static void take_mad(struct decoder *decoder)
 
 static bool take_extensions(struct decoder *decoder, uint16_t headers)
 {
-	/* In the order of the headers on the wire. */
+	/* In wire order. */
 	static const struct {
 		uint16_t header;
 		enum part part;
@@ -92,7 +89,7 @@ static bool take_extensions(struct decoder *decoder, uint16_t headers)
 	return true;
 }
 
-/* Decodes payload and pad, and the ICRC, which follows if any bytes are left. */
+/* Also decodes the ICRC, if any bytes are left. */
 static void take_payload(struct decoder *decoder, const uint8_t *bth)
 {
 	size_t pad = (size_t)part_get(bth, PART_BTH, "pad"), left = decoder_left(decoder), payload;
@@ -113,7 +110,6 @@ static void take_payload(struct decoder *decoder, const uint8_t *bth)
 		decoder_take(decoder, PART_PAD, pad);
 }
 
-/* Decodes everything up to the ICRC. */
 static void take_transport(struct decoder *decoder)
 {
 	const uint8_t *bth = decoder_take(decoder, PART_BTH, 0);
@@ -150,7 +146,7 @@ static void take_icrc(struct decoder *decoder, const uint8_t *ip, size_t udp)
 
 /* ---- what is around it ------------------------------------------------------------------------------------------- */
 
-/* Returns the size of the IP header at @ip, of @left bytes, if UDP follows it; otherwise 0. */
+/* Returns the size of an IP header before UDP, or 0. */
 static size_t ip_header(const uint8_t *ip, size_t left)
 {
 	size_t bytes = left < 20 ? 0 : ip[0] >> 4 == 4 ? (size_t)(ip[0] & 0xf) * 4 : ip[0] >> 4 == 6 ? 40 : 0;
@@ -165,7 +161,7 @@ static bool is_tag(uint64_t type)
 	return type == ETHERNET_TYPE_TAG || type == ETHERNET_TYPE_OUTER_TAG;
 }
 
-/* Returns true if the bytes begin with Ethernet addresses, tags, and an IP header. */
+/* Checks Ethernet addresses, tags, and an IP header. */
 static bool is_ethernet(const struct decoder *decoder)
 {
 	const uint8_t *bytes = decoder->bytes + decoder->at;
@@ -180,7 +176,6 @@ static bool is_ethernet(const struct decoder *decoder)
 	return false;
 }
 
-/* Decodes the link header and its tags. */
 static void take_link(struct decoder *decoder, enum part part)
 {
 	const uint8_t *header = decoder_take(decoder, part, 0);
@@ -191,7 +186,7 @@ static void take_link(struct decoder *decoder, enum part part)
 	}
 }
 
-/* Decodes everything from an IP header of @bytes on, which UDP follows. */
+/* Decodes an IP header of @bytes, and UDP after it. */
 static void take_datagram(struct decoder *decoder, size_t bytes)
 {
 	const uint8_t *ip = decoder->bytes + decoder->at, *udp;
@@ -220,7 +215,7 @@ static void take_datagram(struct decoder *decoder, size_t bytes)
 	decoder_rest(decoder, whole);
 }
 
-/* Returns true if the bytes are BTH rather than an IP header: an opcode, flags, and the default partition. */
+/* Recognizes a BTH rather than an IP header by opcode, flags and the default partition. */
 static bool is_transport(const uint8_t *bytes)
 {
 	return packet_opcodes[bytes[0]].name && (bytes[2] & 0x7f) == 0x7f && bytes[3] == 0xff;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Send WQEs (mlx5-formats 1), keys and BSFs: the order of their parts, as parsed by transport/requester/wqe_parse.c,
+ * Send WQEs (mlx5-formats 1), keys and BSFs: the order of their parts, as in transport/requester/wqe_parse.c,
  * mkey/umr.c and mkey/bsf.c.
  */
 #include "format/wqe.h"
@@ -42,7 +42,7 @@ static uint32_t wqe_be32(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Decodes inline data, for a set inline flag, and the padding to 16 bytes. */
+/* Also decodes the padding to 16 bytes. */
 static bool take_inline(struct decoder *decoder)
 {
 	uint32_t bytes = wqe_be32(decoder->bytes + decoder->at) & ~MLX5_INLINE_SEG;
@@ -110,7 +110,7 @@ static void request_decode(struct decoder *decoder, const uint8_t *ctrl, enum de
 
 /* ---- UMR -------------------------------------------------------------------------------------------------------- */
 
-/* Returns the end of @octowords starting here, or of the WQE. */
+/* Returns the end of @octowords or of the WQE. */
 static size_t end_of(const struct decoder *decoder, uint64_t octowords)
 {
 	uint64_t left = decoder_left(decoder);
@@ -233,7 +233,7 @@ static void take_wqe(struct decoder *decoder, enum decode_transport transport)
 	decoder_rest(decoder, begin + blocks);
 }
 
-/* Returns true for zeros: a ring has blocks that were never written. */
+/* A ring has blocks that were never written. */
 static bool is_clear(const struct decoder *decoder)
 {
 	for (size_t i = decoder->at; i < decoder->end; i++)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Iterates over bytes, see decoder.h. */
 #include "tool/decoder.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca doctor: checks what this machine supports, explains the consequences for programs, and suggests fixes. */
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
@@ -22,7 +21,7 @@
 #include "tool/tool.h"
 #include "wire/routes.h"
 
-/* Results: as it should be; works, but slower or with less; something does not work. */
+/* ok; works, but slower or with less; something does not work. */
 enum verdict { GOOD, LESS, BAD };
 static const char *const verdict_names[] = {"ok", "less", "bad"};
 
@@ -30,7 +29,7 @@ struct finding {
 	const char *name; /* stable, for scripts */
 	enum verdict verdict;
 	char found[512];
-	const char *advice; /* "" if there is nothing to do */
+	const char *advice; /* "" if nothing is to be done */
 };
 
 struct findings {
@@ -76,11 +75,11 @@ static void examine_host(struct findings *findings)
 		note(findings, "abstract_sockets", GOOD, "", "processes of this host find each other");
 }
 
-/* Number of slot names that one user may hold without a warning: enough for four million queue pairs. */
+/* Slot names of one user without a warning: for four million queue pairs. */
 #define MANY_SLOTS (HOST_SLOTS / 4)
 #define MOST_HOLDERS 64
 
-/* Checks for users that hold names that other users need; programs then use reserve names (link/host/names.h). */
+/* Checks for users that hold names which others need; programs then use reserve names (link/host/names.h). */
 static void examine_names(struct findings *findings)
 {
 	static const char *const advice =
@@ -199,7 +198,7 @@ static void examine_namespaces(struct findings *findings, const struct settings 
 		     "no mount namespace: %s", strerror(error));
 }
 
-/* Lists names in @directory except "." and "..", up to @size characters; returns their number. */
+/* Returns the number of names; lists up to @size characters. */
 static size_t list_names(const char *directory, char *names, size_t size)
 {
 	DIR *entries = opendir(directory);
@@ -260,7 +259,7 @@ static void examine_limits(struct findings *findings)
 	     "a process may have %" PRIu64 " descriptors", (uint64_t)limit.rlim_cur);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	snprintf(text, sizeof(text), "%" PRIu64 " kB", (uint64_t)limit.rlim_cur / 1024);
-	/* Programs check it because adapters pin registered memory. */
+	/* Programs check it, because adapters pin registered memory. */
 	note(findings, "locked_memory", limit.rlim_cur < 64u << 20 ? LESS : GOOD,
 	     "Nothing for softhca, which pins no memory; programs that ask for it themselves may want ulimit -l unlimited.",
 	     "a process may lock %s", limit.rlim_cur == RLIM_INFINITY ? "any memory" : text);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Converts text to bytes, see encoder.h. */
 #include "tool/encoder.h"
 
 #include <ctype.h>
@@ -16,11 +15,11 @@
 
 struct encoder {
 	uint8_t *bytes;
-	size_t length;  /* bytes produced so far, including the current part */
-	size_t part_at; /* start of the current part */
-	enum part part; /* current part; PART_COUNT: none yet */
+	size_t length;  /* so far, with the current part */
+	size_t part_at; /* of the current part */
+	enum part part; /* current; PART_COUNT: none yet */
 	bool given[PART_MOST_FIELDS], reserved_given;
-	size_t counted_ctrl; /* offset of the control segment for which ds must be computed, or SIZE_MAX */
+	size_t counted_ctrl; /* control segment whose ds is missing, or SIZE_MAX */
 	unsigned int line;
 	char *error;
 	size_t error_size;
@@ -39,7 +38,7 @@ __attribute__((format(printf, 2, 3))) _Noreturn static void fail(struct encoder 
 	longjmp(encoder->wrong, 1);
 }
 
-/* Untrusted text, made safe for a line on a terminal. */
+/* Untrusted text, safe for a terminal. */
 struct shown {
 	char text[48];
 };
@@ -55,7 +54,7 @@ static struct shown word_show(const char *text, size_t length)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-/* Returns field @index of @part, or NULL. */
+/* Returns NULL after the last field. */
 static const struct field *part_field(enum part part, unsigned int index)
 {
 	for (const struct field *field = fields; field->name; field++)
@@ -74,7 +73,7 @@ static const struct field *find_field(enum part part, const char *name, size_t l
 	return NULL;
 }
 
-/* Returns field @name of the current part if its value must be computed, or NULL if it was given. */
+/* Returns the current part's field if its value must be computed, or NULL if it was given. */
 static const struct field *to_be_counted(struct encoder *encoder, const char *name)
 {
 	unsigned int index;
@@ -156,7 +155,6 @@ static int hex_digit_value(char c)
 				      : -1;
 }
 
-/* ORs @count bytes of hex into @bytes. */
 static void take_hex(struct encoder *encoder, const char *value, size_t length, uint8_t *bytes, size_t count)
 {
 	if (length != 2 * count)
@@ -170,7 +168,6 @@ static void take_hex(struct encoder *encoder, const char *value, size_t length, 
 	}
 }
 
-/* Parses a number, or the name of one. */
 static uint64_t token_take(struct encoder *encoder, const struct field *field, const char *value, size_t length)
 {
 	char word[48], *end;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca env: prints variables for a shell, as in eval "$(softhca env)", for a GitHub workflow or for a Dockerfile. */
+/* softhca env: variables for a shell, as in eval "$(softhca env)", a GitHub workflow or a Dockerfile. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool/tool.h"
 
-/* In single quotes a shell interprets only the quote itself. */
+/* In single quotes only the quote is special. */
 static void print_quoted(const char *text)
 {
 	putchar('\'');
@@ -78,10 +78,7 @@ static void print_variable(enum format format, const char *name, const char *val
 	}
 }
 
-/*
- * Prints the library path, with softhca's directory first. GitHub and Docker do not expand variables in values, so they
- * get the current value.
- */
+/* GitHub and Docker do not expand variables in values, so they get the current value. */
 static void print_library_path(enum format format)
 {
 	const char *directory = library_directory(), *path = getenv("LD_LIBRARY_PATH");
@@ -94,7 +91,7 @@ static void print_library_path(enum format format)
 		fputs("\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", stdout);
 		break;
 	case FORMAT_FISH:
-		/* fish splits and joins variables with a name ending in PATH at colons. */
+		/* fish splits and joins variables named …PATH at colons. */
 		fputs("set -gx LD_LIBRARY_PATH ", stdout);
 		print_fish_quoted(directory);
 		puts(" $LD_LIBRARY_PATH;");

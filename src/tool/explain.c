@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca explain: explains a rule of src/explain/rules.def, given by its number or name, by the vendor_err of a
- * completion (the same number), or by a whole line of an explanation; or lists the rules that lead to a status or an
- * errno value.
+ * softhca explain: explains a rule of src/explain/rules.def, given by number (also vendor_err of a completion), name,
+ * or a line of an explanation; or lists the rules that lead to a status or an errno value.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -28,10 +27,7 @@ static const enum explain_rule all[] = {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-/*
- * Arguments that a rule had in a test, and the statuses of completions and errno values that it caused, separated by
- * spaces.
- */
+/* Figures of a rule in a test, and statuses and errno values that it caused, separated by spaces. */
 static const struct sample {
 	enum explain_rule rule;
 	const char *outcomes;
@@ -42,7 +38,6 @@ static const struct sample {
 #undef SAMPLE
 };
 
-/* Returns the sample of @rule, or NULL. */
 static const struct sample *sample_of(enum explain_rule rule)
 {
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
@@ -51,7 +46,7 @@ static const struct sample *sample_of(enum explain_rule rule)
 	return NULL;
 }
 
-/* Returns true if @word is one of the space-separated words in @text. */
+/* @text: words separated by spaces. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -72,15 +67,13 @@ static void print_example(const struct sample *sample)
 	end = strstr(line, ". [");
 	if (end)
 		*end = '\0';
-	/* Without the name of a device, a line would begin with the colon that follows the name. */
+	/* Without a device name, the line begins with a colon. */
 	printf("  for example  %s\n", line + 2);
 }
 
 /* ---- a rule ----------------------------------------------------------------------------------------------------- */
 
-/*
- * Prints the sentence with placeholders as docs/reference/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>.
- */
+/* Prints {0:x} as <0>, {1:kind} as <1:kind>, like docs/reference/explanations.md. */
 static void print_sentence(const char *text)
 {
 	while (*text) {
@@ -117,7 +110,7 @@ static void print_rule(enum explain_rule number)
 		       (unsigned int)number);
 }
 
-/* Prints a line for each rule that led to @outcome, or for each rule if it is NULL. Returns how many there are. */
+/* @outcome may be NULL: all rules. Returns the number of lines. */
 static int print_list(const char *outcome)
 {
 	int count = 0;
@@ -148,7 +141,7 @@ static bool is_number(const char *text, unsigned long *number)
 	return !*end;
 }
 
-/* Converts @text to a name as used in the tables; accepts the forms of tables, sources and programs. */
+/* Accepts names in the forms of tables, sources and programs. */
 static void name_of(const char *text, char name[LONGEST_NAME + 1])
 {
 	size_t length = 0;
@@ -160,7 +153,7 @@ static void name_of(const char *text, char name[LONGEST_NAME + 1])
 	name[length] = '\0';
 }
 
-/* Returns the number of the rule in a line of an explanation, "… [7 KEY_RANGE; IBTA C10-57] …", or 0. */
+/* Finds the number in "… [7 KEY_RANGE; IBTA C10-57] …", or 0. */
 static unsigned long number_in_line(const char *text)
 {
 	for (text = strchr(text, '['); text; text = strchr(text + 1, '[')) {
@@ -189,7 +182,7 @@ static enum explain_rule find(const char *text)
 
 /* ---- what it could have been ------------------------------------------------------------------------------------ */
 
-/* Returns the number of letters to insert, remove or change to turn @a into @b, both of at most LONGEST_NAME. */
+/* Counts letters to insert, remove or change; names have at most LONGEST_NAME. */
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[LONGEST_NAME + 1], width = (unsigned int)strlen(b);
@@ -211,7 +204,7 @@ static unsigned int distance(const char *a, const char *b)
 	return row[width];
 }
 
-/* Returns the distance of @name from the rule; a rule name that contains @name is close. */
+/* A rule name that contains @name is close. */
 static unsigned int far(const char *name, const char *rule)
 {
 	return strstr(rule, name) ? 0 : distance(name, rule);
@@ -224,7 +217,7 @@ static void suggest(const char *text)
 	unsigned int allowed, given = 0;
 
 	name_of(text, name);
-	/* Suggestions do not make sense for numbers. */
+	/* Numbers have no suggestions. */
 	if (isdigit((unsigned char)*name))
 		*name = '\0';
 	allowed = (unsigned int)strlen(name) / 3;
@@ -245,8 +238,8 @@ static void suggest(const char *text)
 }
 
 /*
- * Prints the rules that lead to the status or errno value @text, such as "IBV_WC_REM_ACCESS_ERR" or "enomem", each
- * after @separator or ",\n". Returns false if there are none.
+ * Prints the rules that lead to @text, such as "IBV_WC_REM_ACCESS_ERR" or "enomem", each after @separator or ",\n".
+ * Returns false if there are none.
  */
 static bool outcome_print(const char *text, const char *separator, bool json)
 {
@@ -269,8 +262,8 @@ static bool outcome_print(const char *text, const char *separator, bool json)
 }
 
 /*
- * Prints, after @separator, the rule that @text names or the rules that lead to it, and returns true; otherwise
- * suggests others.
+ * Prints, after @separator, the rule @text or the rules that lead to it. If there are none, suggests others and returns
+ * false.
  */
 static bool explain_print(const char *text, const char *separator, bool json)
 {

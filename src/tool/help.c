@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Help of softhca, generated from the tables of commands and settings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 
 enum { HELP_COLUMNS = 80 };
 
-/* Prints the words of @text in lines of HELP_COLUMNS, indented by @indent blanks; the first line starts at @column. */
+/* The first line starts at @column, the others at @indent. */
 static void text_wrap(const char *text, int indent, int column)
 {
 	while (*text) {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca hosts: runs a program on several hosts of one machine, see hosts.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +19,10 @@ enum {
 	DEFAULT_MTU = 1500,
 	LEAST_MTU = 1280, /* RFC 8200, 5 */
 	MOST_MTU = 65535,
-	END_MS = 2000, /* limit for programs that were sent a signal */
+	END_MS = 2000, /* for programs that were sent a signal */
 };
 
-/* Output of one program on its way to standard output or standard error, a line at a time. */
+/* Output of a program, forwarded a line at a time. */
 struct stream {
 	int from, to;
 	size_t length;
@@ -31,7 +30,7 @@ struct stream {
 };
 
 struct host {
-	pid_t pid; /* PID of its init process */
+	pid_t pid; /* init process */
 	int start, orders, status;
 	bool ended;
 	int wait_status;
@@ -40,10 +39,10 @@ struct host {
 
 static struct host hosts[HOSTS_MOST];
 
-/* Set in this process, but not in its children. */
+/* NULL in children. */
 static const struct hosts_run *run_to_remove;
 
-/* Standard output or standard error has no reader. */
+/* Standard output or error has no reader. */
 static bool output_is_closed;
 
 /* ---- arguments ----------------------------------------------------------------------------------------------------- */
@@ -66,7 +65,7 @@ static void hosts_options_parse(int argc, char **argv, struct hosts_run *run, st
 	char error[64];
 	int program;
 
-	/* The number precedes the options; --help may be alone. */
+	/* The number precedes the options, except --help. */
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "hosts: how many? (try softhca --help)");
 	if (*argv[1] != '-') {
@@ -119,7 +118,7 @@ static void run_directory_make(struct hosts_run *run)
 	char count[16], path[108];
 
 	snprintf(run->directory, sizeof(run->directory), "%s/softhca-hosts-XXXXXX", parent);
-	/* unix(7): the path of a socket has at most 107 bytes. */
+	/* unix(7): a socket's path has at most 107 bytes. */
 	if (!hosts_socket_path(run->directory, "h64", path, sizeof(path)))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: the path %s is too long for a socket", run->directory);
 	if (!mkdtemp(run->directory))
@@ -133,7 +132,7 @@ static void run_directory_make(struct hosts_run *run)
 
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
-/* Closes connections in a child: a host must not keep connections of this process to other hosts open. */
+/* A host must not keep connections of this process to others open. */
 static void close_own_ends(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,7 +153,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 	if (pipe2(start, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders) ||
 	    pipe2(status, O_CLOEXEC) || (!run->shell && (pipe2(out, O_CLOEXEC) || pipe2(error, O_CLOEXEC))))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: %m");
-	/* All hosts listen before any program runs, so every host is reachable. */
+	/* All hosts listen before any program runs. */
 	ends = (struct hosts_ends){start[0], orders[1], status[1], hosts_listen(run, number), out[1], error[1]};
 	if (ends.listener < 0)
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot listen in %s: %m", run->directory);
@@ -181,7 +180,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 	}
 }
 
-/* Starts the hosts once all of them are on the network, so that a program can reach any of them at once. */
+/* Called once all hosts are on the network, so that programs can reach any of them. */
 static void hosts_start(const struct hosts_run *run)
 {
 	for (uint32_t number = 1; number <= run->count; number++)
@@ -212,7 +211,6 @@ static void stream_print_lines(struct stream *stream, uint32_t number)
 		stream->length -= length + 1;
 		memmove(stream->line, newline + 1, stream->length);
 	}
-	/* A line that does not fit is printed in pieces. */
 	if (stream->length == sizeof(stream->line)) {
 		output_write_lines(stream, number, stream->length);
 		stream->length = 0;
@@ -240,7 +238,7 @@ static void output_read(struct stream *stream, uint32_t number)
 	}
 }
 
-/* Reads the output written so far: background processes may keep a pipe open. */
+/* Background processes may keep a pipe open, so does not wait for its end. */
 static void hosts_drain_output(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -295,7 +293,7 @@ static bool host_runs_program(const struct hosts_run *run, uint32_t index)
 	return !hosts[index].ended && (!run->shell || index == 0);
 }
 
-/* Waits for all programs and prints their output. Returns the signal that ended the run, or 0. */
+/* Returns the signal that ended the run, or 0. */
 static int hosts_wait(const struct hosts_run *run, int signals)
 {
 	enum { FDS_PER_HOST = 3 };
@@ -335,7 +333,6 @@ static int hosts_wait(const struct hosts_run *run, int signals)
 	}
 }
 
-/* Ends all processes of the hosts. */
 static void hosts_end(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -344,7 +341,7 @@ static void hosts_end(uint32_t count)
 		waitpid(hosts[i].pid, NULL, 0);
 }
 
-/* Returns the exit status of the first program that failed, in the form of a shell. */
+/* Returns that of the first program that failed, as a shell. */
 static int hosts_exit_status(const struct hosts_run *run, int signal_number)
 {
 	if (signal_number)
@@ -360,7 +357,7 @@ static int hosts_exit_status(const struct hosts_run *run, int signal_number)
 
 int command_hosts(int argc, char **argv)
 {
-	/* Static because run_directory_remove() uses it after the function returns. */
+	/* Static, because run_directory_remove() uses it at exit. */
 	static struct hosts_run run;
 	struct settings settings;
 	int signals, signal_number;
@@ -375,7 +372,7 @@ int command_hosts(int argc, char **argv)
 	run.pid_namespaces = hosts_can_mount_proc();
 	hosts_write_names(&run);
 	hosts_make_bridge(&run);
-	/* The shell handles the signals of its terminal itself. */
+	/* The shell handles its terminal's signals. */
 	if (run.shell) {
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);

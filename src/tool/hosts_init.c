@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The init process of a host of `softhca hosts`, see hosts.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +33,7 @@ struct init {
 
 /* ---- set-up -------------------------------------------------------------------------------------------------------- */
 
-/* Makes @names appear as /etc/hosts, which some containers lack: then /etc becomes a directory that has one. */
+/* Some containers lack /etc/hosts: then /etc becomes a directory that has one. */
 static bool init_mount_names(const char *names)
 {
 	static const char *const except[] = {"hosts", NULL};
@@ -74,7 +73,7 @@ static void init_set_up(struct init *init)
 	hosts_set_addresses(init->number);
 }
 
-/* SIGCHLD is read from a descriptor, so that one poll(2) waits for everything. */
+/* Reads SIGCHLD from a descriptor, so that one poll(2) waits for everything. */
 static void init_watch_children(struct init *init)
 {
 	sigset_t set;
@@ -96,7 +95,7 @@ _Noreturn static void program_exec(const struct init *init)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
-	/* Several programs cannot share one standard input. */
+	/* Programs cannot share standard input. */
 	if (init->number > 1) {
 		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -162,7 +161,7 @@ static void reap_children(struct init *init)
 		child_ended(init, pid, status);
 }
 
-/* Kills all descendants: orphans become children of this process (PR_SET_CHILD_SUBREAPER), so the list empties. */
+/* The list empties, because orphans become children of this process (PR_SET_CHILD_SUBREAPER). */
 static void kill_descendants(void)
 {
 	char path[64];
@@ -179,10 +178,7 @@ static void kill_descendants(void)
 	} while (waitpid(-1, NULL, 0) > 0);
 }
 
-/*
- * Handles an order of `softhca hosts`. When that ends, the connection closes. The kernel ends a PID namespace with its
- * init process.
- */
+/* The connection closes when `softhca hosts` ends. The kernel ends a PID namespace with its init process. */
 static void obey_order(const struct init *init)
 {
 	int number;
@@ -212,7 +208,7 @@ static void init_serve_once(struct init *init)
 		fds[FD_COMMANDS + i] = (struct pollfd){hosts_serve_descriptor(&init->command[i]), POLLIN, 0};
 	if (poll(fds, FD_COMMANDS + count, -1) < 0)
 		return;
-	/* The loop runs backwards, because the last command replaces one that is removed. */
+	/* Backwards, because the last command replaces a removed one. */
 	for (uint32_t i = count; i-- > 0;)
 		if (fds[FD_COMMANDS + i].revents && !hosts_serve_signal(&init->command[i])) {
 			hosts_serve_close(&init->command[i]);
@@ -234,7 +230,7 @@ void hosts_init_main(const struct hosts_run *run, uint32_t number, const struct 
 	init_set_up(&init);
 	init_watch_children(&init);
 	program_start(&init);
-	/* Only the program keeps these descriptors, so the pipe ends with the output of the program. */
+	/* Only the program keeps these, so the pipe ends with its output. */
 	close(ends->out);
 	close(ends->error);
 	for (;;)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network of `softhca hosts`, see hosts.h. The program ip_command(8) of iproute2 does the work. */
+/* Uses ip_command(8) of iproute2. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -21,11 +21,11 @@
 #include "tool/hosts.h"
 #include "tool/tool.h"
 
-/* Addresses: 10.99.0.N and fd00:99::N; the bridge has none. */
+/* Hosts have addresses 10.99.0.N and fd00:99::N; the bridge has none. */
 #define NETWORK_IPV4 "10.99.0"
 #define NETWORK_IPV6 "fd00:99:"
 
-/* Number of waits of 2 ms each: two seconds. */
+/* Waits of 2 ms each. */
 enum { CARRIER_NAPS = 1000 };
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ void hosts_enter_namespaces(void)
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot make a mount namespace: %m");
 }
 
-/* A container may hide parts of /proc; then the kernel refuses another mount of it in a user namespace. */
+/* If a container hides parts of /proc, the kernel refuses another mount of it in a user namespace. */
 bool hosts_can_mount_proc(void)
 {
 	int status;
@@ -82,7 +82,7 @@ bool hosts_can_mount_proc(void)
 
 /* ---- ip_command(8) --------------------------------------------------------------------------------------------------------- */
 
-/* capabilities(7): a program keeps an ambient capability across execve(2), even if not run by root. */
+/* capabilities(7): an ambient capability survives execve(2), even if not run by root. */
 static void keep_net_admin(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -109,7 +109,7 @@ _Noreturn static void become_ip(int commands, bool quiet)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* Passes @commands, one per line, to ip_command(8). Returns its exit status. */
+/* @commands: one per line. Returns the exit status. */
 static int run_ip(const char *commands, bool quiet)
 {
 	int ends[2], status;
@@ -162,7 +162,7 @@ void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid
 		   number, run->mtu, run->mtu, pid, number);
 }
 
-/* Otherwise an IPv6 address becomes usable only a second or two after the interface is up. */
+/* Otherwise an IPv6 address is not usable for a second or two. */
 static void disable_duplicate_address_detection(void)
 {
 	int file = open("/proc/sys/net/ipv6/conf/eth0/accept_dad", O_WRONLY | O_CLOEXEC);
@@ -170,15 +170,12 @@ static void disable_duplicate_address_detection(void)
 	if (file < 0)
 		return;
 	if (write(file, "0\n", 2) != 2)
-		/* /proc/sys is read-only in some containers; the address then works later. */
+		/* /proc/sys may be read-only; the address then works later. */
 		errno = 0;
 	close(file);
 }
 
-/*
- * Waits for a carrier: the address of an interface becomes a GID once it has one, which the kernel reports a moment
- * after `link set up`.
- */
+/* Addresses become GIDs once there is a carrier, which the kernel reports a moment after `link set up`. */
 static void wait_for_carrier(void)
 {
 	const struct timespec nap = {.tv_nsec = 2000000};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `softhca on`: runs a command on another host of `softhca hosts`, with the working directory, the environment and the
- * standard streams of the caller. This file implements both ends, see hosts.h.
+ * Both ends of `softhca on`: runs a command on another host with the caller's working directory, environment and
+ * standard streams.
  *
- * The requester connects to the socket of the host and sends a struct request with its three standard streams, then the strings:
- * the working directory, the arguments, the environment, each with its final NUL. After that it sends a byte per signal; the
- * host answers with the wait status, an int, and closes.
+ * The requester sends a struct request with its standard streams, then strings, each with its final NUL: working
+ * directory, arguments, environment. After that it sends a byte per signal; the host answers with the wait status, an
+ * int, and closes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -113,8 +113,8 @@ static bool request_send(int socket, const struct request *request)
 }
 
 /*
- * Returns true if a well-formed request arrived with three descriptors. Sets @streams, even for a malformed request, to
- * the descriptors received, which the caller closes, and the others to -1.
+ * Returns true for a well-formed request with three descriptors. The caller closes @streams, even of a malformed
+ * request; those that are missing are -1.
  */
 static bool request_receive(int socket, struct request *request, int streams[STREAMS])
 {
@@ -128,7 +128,7 @@ static bool request_receive(int socket, struct request *request, int streams[STR
 
 /* ---- the host ------------------------------------------------------------------------------------------------------ */
 
-/* Splits @count strings off *@at, before @end, into the array @out with a NULL after them. Returns false if there are fewer. */
+/* Splits @count strings off *@at, before @end; a NULL follows them in @out. Returns false if there are fewer. */
 static bool strings_split(char **at, char *end, uint32_t count, char **out)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -143,7 +143,7 @@ static bool strings_split(char **at, char *end, uint32_t count, char **out)
 	return true;
 }
 
-/* Ends the child without the handlers of exit(3), which are those of the host's init process. */
+/* The handlers of exit(3) are those of the host's init process. */
 _Noreturn static void command_fail(int status, const char *problem, const char *name)
 {
 	fprintf(stderr, "softhca: %s %s: %m\n", problem, name);
@@ -168,10 +168,7 @@ _Noreturn static void command_exec(const char *directory, char **arguments, char
 	command_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run", arguments[0]);
 }
 
-/*
- * In the child: receives the request from @socket, closes @received and executes the command. Exits if the request is malformed
- * or its requester ends.
- */
+/* In the child: closes @received once it has the request. Exits if the request is malformed or its requester ends. */
 _Noreturn static void command_receive(int socket, int received)
 {
 	int streams[STREAMS] = {-1, -1, -1};
@@ -189,7 +186,7 @@ _Noreturn static void command_receive(int socket, int received)
 	    !strings_split(&at, bytes + request.bytes, request.variables, environment))
 		_exit(EXIT_CANNOT_RUN);
 	close(received);
-	/* The requester does not send SOFTHCA_HOST: it names this host. */
+	/* SOFTHCA_HOST names this host, not the requester's. */
 	snprintf(number, sizeof(number), "%s=%s", HOSTS_NUMBER_VARIABLE, getenv(HOSTS_NUMBER_VARIABLE));
 	environment[request.variables] = number;
 	command_exec(directory[0], arguments, environment, streams);
@@ -206,9 +203,7 @@ bool hosts_serve(int listener, struct hosts_command *command)
 		close(command->socket);
 		return false;
 	}
-	/*
-	 * The child receives the request, because a requester that stops in the middle of it must not block the host.
-	 */
+	/* A requester that stops in the middle of its request must block only this child. */
 	command->pid = fork();
 	if (command->pid == 0) {
 		setpgid(0, 0);
@@ -222,7 +217,7 @@ bool hosts_serve(int listener, struct hosts_command *command)
 		close(command->received);
 		return false;
 	}
-	/* Done here as well, so that a signal that arrives at once finds the group. */
+	/* Also here, so that a signal that arrives at once finds the group. */
 	setpgid(command->pid, command->pid);
 	return true;
 }
@@ -243,7 +238,7 @@ bool hosts_serve_signal(struct hosts_command *command)
 {
 	unsigned char number;
 
-	/* The pipe has ended, so data on the socket is now for this process. */
+	/* The pipe has ended: from now on this process reads the socket. */
 	if (command->received >= 0) {
 		close(command->received);
 		command->received = -1;
@@ -280,7 +275,7 @@ static int requester_connect(const char *host)
 	return connection;
 }
 
-/* Appends @string with its NUL, or only counts its bytes if @out is NULL. Returns the new length. */
+/* @out NULL: only counts bytes. Returns the new length. */
 static size_t string_add(char *out, size_t length, const char *string)
 {
 	size_t bytes = strlen(string) + 1;
@@ -334,7 +329,7 @@ static void requester_send(int connection, char **arguments)
 	free(strings);
 }
 
-/* Passes signals on until the command has ended. Returns its wait status. */
+/* Returns the wait status of the command. */
 static int requester_wait(int connection)
 {
 	struct signalfd_siginfo info;
@@ -367,7 +362,7 @@ static int requester_wait(int connection)
 	return status;
 }
 
-/* Joins @words with blanks, as ssh(1) does. */
+/* As ssh(1) does. */
 static char *words_join(char **words)
 {
 	size_t bytes = 1;
@@ -402,7 +397,7 @@ int command_on(int argc, char **argv)
 	if (!strcmp(argv[2], "--")) {
 		arguments++;
 	} else {
-		/* mpirun and other users of ssh(1) pass words for the shell of the other host. */
+		/* Users of ssh(1), like mpirun, pass words for the shell of the other host. */
 		in_shell[2] = words_join(arguments);
 		if (!in_shell[2])
 			tool_fail(EXIT_CANNOT_RUN, "on: %m");

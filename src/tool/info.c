@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca info: shows the device as a program sees it, queried through libibverbs, and the settings that cause this. */
+/* softhca info: the device as a program sees it through libibverbs, and its settings. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ int command_info(int argc, char **argv)
 	int count, result;
 
 	options_parse_all(COMMAND_INFO, argc, argv, &settings, own);
-	/* The device reads its settings from the environment when it is first queried. */
+	/* The device reads its settings when it is first queried. */
 	options_export(&settings);
 	list = ibv_get_device_list(&count);
 	if (!list || count == 0)

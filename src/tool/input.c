@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads bytes from files and hexadecimal digits, see input.h. */
 #include "tool/input.h"
 
 #include <ctype.h>
@@ -63,10 +62,7 @@ static unsigned int hex_value(uint8_t digit)
 	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
 }
 
-/*
- * Returns the size of the label at the start of @text, such as "0x55d0:" or "55d0 <ring+64>:", or 0. A label ends with
- * a colon and a blank.
- */
+/* Returns the size of a label such as "0x55d0:" or "55d0 <ring+64>:", or 0. A label ends with a colon and a blank. */
 static size_t label_bytes(const uint8_t *text, size_t length)
 {
 	bool symbol = false;
@@ -83,9 +79,8 @@ static size_t label_bytes(const uint8_t *text, size_t length)
 }
 
 /*
- * Returns the digits of the offset at the start of a line of a dump, such as "0010   45 00", or 0. An offset is longer
- * than the bytes after it and counts the bytes before it. The last line of od(1) and hexdump(1), with @offsets, is only
- * an offset.
+ * Returns the digits of the offset of a line such as "0010   45 00", or 0. An offset is longer than the bytes after it
+ * and counts those before it. With @offsets, the last line of od(1) and hexdump(1) is only an offset.
  */
 static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bool offsets)
 {
@@ -105,10 +100,7 @@ static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bo
 	return length - next == 2 || isspace(text[next + 2]) ? digits : 0;
 }
 
-/*
- * Returns the bytes at the start of the line at @text that are not data. @offsets: lines of this text begin with
- * offsets.
- */
+/* Returns the bytes at the start of the line that are not data. @offsets: lines begin with offsets. */
 static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool *offsets)
 {
 	size_t label = label_bytes(text, length), digits = label ? 0 : offset_digits(text, length, bytes, *offsets);
@@ -117,7 +109,7 @@ static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool
 	return label + digits;
 }
 
-/* Appends the word at @text, up to the next separator, to @bytes. */
+/* Appends the word at @text to @bytes. */
 static const char *hex_word_take(const uint8_t *text, size_t length, struct input *bytes)
 {
 	bool prefixed = length > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';
@@ -127,7 +119,7 @@ static const char *hex_word_take(const uint8_t *text, size_t length, struct inpu
 			return "is not hexadecimal";
 	if (length % 2)
 		return "has an odd number of digits";
-	/* x/4xw of a debugger on this machine: the last byte comes first. */
+	/* From x/4xw of a debugger: the last byte comes first. */
 	if (prefixed && length != 4)
 		return "is a number of several bytes: whether the first comes first is not said; give bytes";
 	for (size_t i = prefixed ? 2 : 0; i < length; i += 2)
@@ -163,7 +155,7 @@ bool input_from_hex(const struct input *text, struct input *bytes, char *error, 
 			at += passed;
 			continue;
 		}
-		/* Column of characters, as printed by hexdump(1). */
+		/* Characters, from hexdump(1). */
 		if (text->bytes[at] == '|') {
 			while (at < text->length && text->bytes[at] != '\n')
 				at++;

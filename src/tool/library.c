@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the libraries and scripts of softhca, and makes programs use these libraries instead of the system's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +7,11 @@
 
 #include "tool/tool.h"
 
-/* Places relative to the directory of the command, so that an installation can be moved: installed, then build tree. */
+/* Relative to the command, so that an installation can be moved: installed, then build tree. */
 #define LIBRARY_PLACES SOFTHCA_INSTALLED_LIBRARIES, "../../lib"
 #define SCRIPT_PLACES SOFTHCA_INSTALLED_SCRIPTS, "python"
 
-/* Returns the absolute path of the first of two @places with a file @name, in @directory. */
+/* Returns the absolute path of the first place with a file @name. */
 static const char *find_directory(const char *const places[2], const char *name, char directory[PATH_MAX])
 {
 	char command[PATH_MAX], candidate[2 * PATH_MAX];
@@ -38,7 +37,7 @@ const char *library_directory(void)
 	static const char *const places[] = {LIBRARY_PLACES};
 	static char directory[PATH_MAX];
 
-	/* Other directories do not have a file of that name. */
+	/* A file of that name is in no other directory. */
 	return find_directory(places, "libsofthca.so.0", directory);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links that the device can use on this machine, found by probing; for `softhca info`. */
+/* Usable links, found by probing; for `softhca info`. */
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -82,7 +82,7 @@ static const char *const link_names[] = {"local", "shm", "udp"};
 
 enum { LINKS = sizeof(link_names) / sizeof(link_names[0]) };
 
-/* Returns a description of link @number; the caller frees it. */
+/* The caller frees the text. */
 static char *link_description(int number, const struct settings *settings)
 {
 	size_t length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that listen for connections on this host, for `softhca info`, by the names of link/host/services.c; and
- * programs with connections, by their counters.
+ * For `softhca info`: programs that listen, by the names of link/host/services.c, and programs with connections, by
+ * their counters.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,6 @@ static bool listener_print(void *argument, const struct host_listed *listed)
 
 #define MOST_PROCESSES 1024
 
-/* Calls @print for each process with connections, with their number. */
 static void connections_visit(void (*print)(const struct process_counters *process, uint64_t connections))
 {
 	struct process_counters *processes = calloc(MOST_PROCESSES, sizeof(*processes));

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca: runs the selected command. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,7 @@ static bool argument_is(const char *argument, const char *word)
 	return strcmp(argument, word) == 0;
 }
 
-/* Exits with a suggestion if @name is not a command. */
+/* Suggests a command and exits if there is no @name. */
 static enum command command_find(const char *name)
 {
 	struct suggestion suggestion = {.wanted = name};
@@ -92,7 +91,7 @@ int main(int argc, char **argv)
 {
 	int status = command_choose(argc, argv);
 
-	/* Report output that was lost in a full disk or a closed pipe. */
+	/* Report a full disk or a closed pipe. */
 	if (fflush(stdout) || ferror(stdout))
 		tool_fail(EXIT_FAILURE, "cannot write the output");
 	return status;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mount namespaces, and directories in them with some entries replaced, see mounts.h. */
 #include "tool/mounts.h"
 
 #include <dirent.h>
@@ -69,8 +68,7 @@ int mounts_make_file(const char *path)
 }
 
 /*
- * Makes @path refer to @name of the directory @from with a bind mount: in a user namespace no process may create device
- * nodes, and those on a file system that was mounted there cannot be opened.
+ * A bind mount, because in a user namespace device nodes cannot be created, nor opened on a file system mounted there.
  */
 static int bind_entry(int from, const char *name, const char *path)
 {
@@ -89,10 +87,7 @@ static int bind_entry(int from, const char *name, const char *path)
 	}
 	if (S_ISDIR(status.st_mode) ? mkdir(path, 0755) && errno != EEXIST : mounts_make_file(path) != 0)
 		return -errno;
-	/*
-	 * The current directory must not change: it belongs to the program, and this user may be unable to return to
-	 * it.
-	 */
+	/* The program needs its current directory, to which this user may be unable to return. */
 	snprintf(source, sizeof(source), "/proc/self/fd/%d/%s", from, name);
 	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) ? -errno : 0;
 }
@@ -104,7 +99,6 @@ static bool is_one_of(const char *name, const char *const list[])
 	return *list;
 }
 
-/* Binds the entries of @directory into @path. */
 static void bind_entries(DIR *directory, const char *path, const char *const except[])
 {
 	const struct dirent *entry;
@@ -124,7 +118,7 @@ int mounts_cover(const char *path)
 	return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755") ? -errno : 0;
 }
 
-/* An open directory still leads to the entries that are covered. */
+/* An open directory still leads to covered entries. */
 int mounts_replace(const char *path, const char *const except[])
 {
 	DIR *directory = opendir(path);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mount namespace for a program, made by a single-threaded process that becomes the program. Directories in it keep all
- * but some entries. It is invisible outside and ends with the program. Functions return 0 or a negative errno value; a
- * partial failure cannot be undone.
+ * Mount namespace of a single-threaded process that becomes a program, with which it ends. Functions return 0 or a
+ * negative errno value; a partial failure cannot be undone.
  */
 #ifndef SOFTHCA_TOOL_MOUNTS_H
 #define SOFTHCA_TOOL_MOUNTS_H
 
 /**
- * Enters a mount namespace that follows changes of outer mounts, but not the reverse. A process without the right to do
- * so creates a user namespace first, in which user and group stay the same.
+ * Enters a mount namespace that follows changes outside, but not the reverse; without the right to do so, in a user
+ * namespace that keeps user and group.
  */
 int mounts_begin(void);
 
@@ -17,8 +16,8 @@ int mounts_begin(void);
 int mounts_cover(const char *path);
 
 /**
- * As mounts_cover(), and binds the old entries into it, except those in @except (NULL at its end) and those that cannot
- * be bound.
+ * As mounts_cover(), then binds the old entries, except those in @except (ends with NULL) and those that cannot be
+ * bound.
  */
 int mounts_replace(const char *path, const char *const except[]);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Finds holders of abstract names with sock_diag(7), which shows the user of each socket to all users (Linux 5.3); see
- * names.h.
- */
+/* sock_diag(7) shows the user of each socket to all users (Linux 5.3). */
 #include "tool/names.h"
 
 #include <errno.h>
@@ -44,7 +41,6 @@ static bool name_begins_with(const char *name, size_t length, const char *prefix
 	return length >= strlen(prefix) && !memcmp(name, prefix, strlen(prefix));
 }
 
-/* Counts the socket that @message shows. */
 static void count_socket(struct table *table, const struct nlmsghdr *message)
 {
 	const uint8_t *at = (const uint8_t *)NLMSG_DATA(message) + NLMSG_ALIGN(sizeof(struct unix_diag_msg));
@@ -92,7 +88,7 @@ static int dump_request(int fd)
 	return send(fd, &message, sizeof(message), 0) == sizeof(message) ? 0 : -errno;
 }
 
-/* Receives a part of the list. Returns 1 until it has ended, then 0, or a negative errno. */
+/* Receives a part of the list. Returns 1, 0 at the end, or a negative errno. */
 static int dump_receive(int fd, struct table *table)
 {
 	union {

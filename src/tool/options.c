@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of the command: one per setting, from the table of settings, and the commands' own, from commands.def. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ void option_name(enum setting setting, char *out, size_t size)
 	option_word(setting_info(setting)->name, out, size);
 }
 
-/* Returns the setting that has the option @text, up to @length, or SETTING_COUNT. */
+/* Returns SETTING_COUNT for an unknown option. */
 static enum setting setting_of_option(const char *text, size_t length)
 {
 	char name[64];
@@ -61,7 +60,7 @@ static bool is_variable_of_hosts(const char *name, size_t length)
 	return false;
 }
 
-/* Warns about misspelt variables, which would otherwise be ignored silently. */
+/* Misspelt variables would otherwise be ignored. */
 static void warn_of_unknown_variables(void)
 {
 	for (char **entry = environ; *entry; entry++) {
@@ -73,7 +72,7 @@ static void warn_of_unknown_variables(void)
 	}
 }
 
-/* Reports faulty values that a program would report too late. @origin: source of the text. */
+/* A program would report faulty values too late. @origin: source of the text. */
 static void check_faults(const struct settings *settings, const char *origin)
 {
 	char error[512];
@@ -105,8 +104,8 @@ static void read_environment(struct settings *settings)
 }
 
 /*
- * Returns the value of the option in @argv[*index], after its "=" or from the next argument; advances *@index to the last
- * argument that it used. "--" and options are not values: `run --keys -- program` lacks one.
+ * Takes the value after "=" or from the next argument, to which *@index then advances. "--" and options are not values:
+ * `run --keys -- program` lacks one.
  */
 static char *take_value(int argc, char **argv, int *index, const char *name)
 {
@@ -141,7 +140,7 @@ static bool take_setting(int argc, char **argv, int *index, struct settings *set
 	return true;
 }
 
-/* Returns true if @word is one of @words, "a|b|c". */
+/* @words: "a|b|c". */
 static bool is_word_of(const char *word, const char *words)
 {
 	size_t length = strlen(word);
@@ -182,7 +181,7 @@ static bool is_help(const char *argument)
 	return !strcmp(argument, "--help") || !strcmp(argument, "-h");
 }
 
-/* Returns the option of @command with the name most similar to @option, without its dashes, or NULL. */
+/* Returns the name of a similar option, without dashes, or NULL. */
 static const char *suggest_option(enum command command, const char *option)
 {
 	static char best[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks the outputs of a run before the program starts. The libraries must not end a program, so they report an output
- * that they cannot open and continue without it; but a user who asked for an output should not have to repeat the run.
+ * Checks outputs before the program starts, so that no run must be repeated. The libraries must not end a program: they
+ * report an output that they cannot open and continue without it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "tool/tool.h"
 
-/* Settings that name an output; a flag marks directories. */
+/* A flag marks directories. */
 static const struct {
 	enum setting setting;
 	bool directory;
@@ -22,7 +22,7 @@ static const struct {
 	{SETTING_COUNTERS, false}, {SETTING_TIMELINE, false},
 };
 
-/* Returns the file name in @value, or NULL for words that are not files; --explain accepts "all:" before a file. */
+/* Returns NULL for words that are not files; --explain accepts "all:" before a file. */
 static const char *output_name(const char *value)
 {
 	if (!strncmp(value, "all:", 4))
@@ -35,7 +35,7 @@ static bool access_allowed(const char *path, int mode)
 	return !faccessat(AT_FDCWD, path, mode, AT_EACCESS);
 }
 
-/* Returns true if a file could be made at @path, which does not exist; otherwise sets errno. */
+/* @path does not exist. Sets errno on failure. */
 static bool output_can_be_made(const char *path)
 {
 	char directory[PATH_MAX];

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints a part as text, see decoder.h. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static void print_name(FILE *out, const char *name)
 
 /* ---- what numbers mean ------------------------------------------------------------------------------------------ */
 
-/* Prints the named bits of @number, "LEN|LR". */
+/* Prints the names of bits, "LEN|LR". */
 static void print_mask(FILE *out, enum field_form form, uint64_t number)
 {
 	const char *separator = "  # ";
@@ -38,7 +37,7 @@ static void print_mask(FILE *out, enum field_form form, uint64_t number)
 	}
 }
 
-/* Returns the text that other tables have for a number. */
+/* Looks up numbers with names in other tables. */
 static const char *text_of(const struct field *field, uint64_t number)
 {
 	if (field->form == FORM_SYNDROME)
@@ -68,7 +67,6 @@ static void print_number(FILE *out, const struct field *field, uint64_t number)
 		print_mask(out, field->form, number);
 }
 
-/* Prints GIDs and IP addresses in their usual form. */
 static void print_address(FILE *out, const struct field *field, const uint8_t *bytes)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -96,7 +94,7 @@ static void print_field(FILE *out, const struct field *field, const uint8_t *byt
 	fputc('\n', out);
 }
 
-/* Prints bits outside all fields that are not 0. */
+/* Prints nonzero bits outside all fields. */
 static void print_reserved(FILE *out, enum part part, const uint8_t *bytes)
 {
 	uint8_t left[PART_MOST_BYTES], any = 0;

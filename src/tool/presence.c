@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Presence: some programs, above all UCX, find an RDMA device only if /dev/infiniband has a character device with its
- * name, and some read /sys/class/infiniband. This file provides both in a mount namespace for the program. /dev keeps
- * all its entries and gets a directory infiniband, in which the null device represents softhca's devices; /sys/class is
- * handled likewise (tool/sysfs_tree.h).
+ * Some programs, above all UCX, need a character device in /dev/infiniband, and some read /sys/class/infiniband. A
+ * mount namespace provides both (DESIGN.md): /dev keeps its entries and gets a directory infiniband with null devices;
+ * for /sys/class see tool/sysfs_tree.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +18,10 @@
 #include "tool/tool.h"
 
 #define DIRECTORY "/dev/infiniband"
-/* Variable that the libraries read: only programs that use UCX need the nodes (verbs/context/missing_nodes.c). */
+/* Read by the libraries: only programs that use UCX need the nodes (verbs/context/missing_nodes.c). */
 #define MISSING_NODES "SOFTHCA_MISSING_NODES"
 
-/* Writes the path with the name in ibv_device.dev_name. */
+/* Uses the name in ibv_device.dev_name. */
 static void node_path(char *path, size_t size, uint32_t device)
 {
 	snprintf(path, size, DIRECTORY "/uverbs%u", device);
@@ -55,7 +54,7 @@ static int nodes_make(uint32_t devices)
 		if (node_is_there(i))
 			continue;
 		node_path(path, sizeof(path), i);
-		/* An entry that this user may not open is hidden by the mount. */
+		/* The mount hides an entry that this user may not open. */
 		if (access(path, F_OK)) {
 			error = mounts_make_file(path);
 			if (error)
@@ -82,7 +81,7 @@ static int presence_make_directory(uint32_t devices)
 	return error ? error : nodes_make(devices);
 }
 
-/* The parts that are missing, which are to be made. */
+/* Missing parts, to be made. */
 struct presence {
 	struct settings settings;
 	bool nodes, files; /* character devices in /dev; files in /sys */
@@ -99,7 +98,7 @@ static int presence_attempt(const struct presence *presence)
 	return error;
 }
 
-/* Tries in a child first: a partial failure cannot be undone, since a process cannot leave a user namespace. */
+/* A child tries first, because a process cannot leave a user namespace. */
 static int presence_attempt_in_child(const struct presence *presence)
 {
 	int status;
@@ -122,10 +121,7 @@ static int presence_try(const struct presence *presence)
 	return error ? error : presence_attempt(presence);
 }
 
-/*
- * Makes the nodes, which most programs need, the files, and a PCI function, which few need. If not everything can be
- * made, less is tried.
- */
+/* If nodes, files and a PCI function cannot all be made, tries fewer, in order of need. */
 void presence_make(const struct settings *settings)
 {
 	struct presence presence = {.settings = *settings,

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Probes what the machine supports, see probes.h. */
 #include "tool/probes.h"
 
 #include <errno.h>
@@ -31,7 +30,7 @@ int system_setting(const char *path)
 	return value;
 }
 
-/* Calls @attempt in a child. Returns its result: 0 or an errno value. */
+/* Returns 0 or an errno value. */
 static int in_child(int (*attempt)(void *argument), void *argument)
 {
 	int status;
@@ -51,7 +50,7 @@ static int in_child(int (*attempt)(void *argument), void *argument)
 
 #define PROBE_VALUE UINT64_C(0x736f6674686361)
 
-/* The child is not an ancestor of the parent, for which Yama makes an exception; nor is one of two programs. */
+/* The writer must not be an ancestor, for which Yama makes an exception. */
 static int child_writes_to_parent(void *argument)
 {
 	uint64_t value = PROBE_VALUE;
@@ -83,7 +82,7 @@ static int mount_something(void *argument)
 	int error = mounts_begin();
 
 	(void)argument;
-	/* This is also the first step of `softhca run`. */
+	/* As `softhca run` begins. */
 	if (!error)
 		error = mounts_cover("/dev");
 	return -error;

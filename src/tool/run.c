@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca run: replaces this process by a program that loads softhca's libraries before the system's. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@ int command_run(int argc, char **argv)
 		tool_fail(EXIT_WRONG_USE, "run: no program given (try softhca --help)");
 	if (settings.origin[SETTING_EXPLAIN] == ORIGIN_DEFAULT)
 		setting_parse(&settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
-	/* The setting has no effect without the files, so it stays unchanged with --no-presence. */
+	/* The setting needs the files, so it stays unchanged with --no-presence. */
 	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
 	outputs_check(&settings);

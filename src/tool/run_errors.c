@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca run --error-exitcode, see run_errors.h. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include "tool/run_errors.h"
 #include "tool/tool.h"
 
-/* The variable of explain/sink.h, which the command does not link. */
+/* From explain/sink.h, which the command does not link. */
 #define MARKS_VARIABLE "SOFTHCA_EXPLAIN_MARKS"
 
 static int parse_status(const char *text)
@@ -31,7 +30,7 @@ _Noreturn static void marks_fail(const struct run_errors *errors)
 	tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->directory);
 }
 
-/* Sets errors->marks to a name in the directory that cannot be guessed. */
+/* Chooses a name that cannot be guessed. */
 static void marks_name(struct run_errors *errors)
 {
 	uint64_t random[2];
@@ -43,8 +42,8 @@ static void marks_name(struct run_errors *errors)
 }
 
 /*
- * Makes a file that every process of the program can write to, also one that has changed its user, and no process of another
- * user: the directory can be searched but not listed, and only the environment of the program has the name.
+ * Makes a file that every process of the program can write to, even with another user, but no other process: the
+ * directory can be searched but not listed, and only the program's environment has the name.
  */
 static void marks_make(struct run_errors *errors)
 {

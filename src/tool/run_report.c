@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca run --report: collects the outputs of the run in a separate directory. When the program has ended, Python
- * generates a page from them. Explanations are also written to standard error, as without a report.
+ * softhca run --report: collects outputs in a directory, from which Python then generates a page. Explanations are also
+ * written to standard error.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 
 #define EXPLANATIONS "explanations"
 
-/* Settings that produce files, and their places below the directory of the report. */
+/* Places below the directory of the report. */
 static const struct {
 	enum setting setting;
 	const char *name;
@@ -37,7 +37,7 @@ static void report_directory_make(struct run_report *report)
 		tool_fail(EXIT_FAILURE, "--report: %s: %m", report->directory);
 }
 
-/* Redirects the output @setting to the directory, unless the user chose a file, which is then shown as well. */
+/* Redirects the output to the directory, unless the user chose a file, which is shown as well. */
 static void report_output_place(struct run_report *report, struct settings *settings, enum setting setting,
 				const char *name)
 {
@@ -52,7 +52,7 @@ static void report_output_place(struct run_report *report, struct settings *sett
 			all = "all:";
 			chosen = path[3] ? path + 4 : "stderr";
 		}
-		/* All output for standard error goes into one file, which keeps its order, and is copied from there. */
+		/* One file keeps the order of output to standard error. */
 		if (!strcmp(chosen, "stderr")) {
 			name = EXPLANATIONS;
 		} else {
@@ -74,7 +74,7 @@ void run_report_begin(struct run_report *report, struct settings *settings, cons
 	python_require("--report");
 	*report = (struct run_report){.output = report->path};
 	output_path("report", output, report->path, sizeof(report->path));
-	/* A page that cannot be written is reported before the run. */
+	/* Fails before the run if the page cannot be written. */
 	page = fopen(report->path, "we");
 	if (!page)
 		tool_fail(EXIT_FAILURE, "--report: %s: %m", report->path);
@@ -96,7 +96,7 @@ void run_report_tell(struct run_report *report)
 
 	clearerr(report->explanations);
 	while (getline(&line, &size, report->explanations) > 0)
-		/* Omits the names of removed files; their contents are on the page. */
+		/* Omits names of removed files, whose contents are on the page. */
 		if (!strstr(line, report->directory))
 			fputs(line, stderr);
 	free(line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca run --timeline, --report, --error-exitcode: waits for the program, then makes the trace of the records of its
- * processes, and the page, and checks whether anything was explained.
+ * softhca run --timeline, --report, --error-exitcode: waits for the program, then makes trace and page, and checks for
+ * explanations.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static void signal_forward(int number)
 		kill(program, number);
 }
 
-/* Ignores signals of the terminal, which the program also gets, and forwards signals sent to this process. */
+/* Ignores signals of the terminal, which the program also gets; forwards those sent to this process. */
 static void signals_handle(void)
 {
 	static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
@@ -40,9 +40,7 @@ static void signals_handle(void)
 	signal(SIGQUIT, SIG_IGN);
 }
 
-/*
- * Replaces %p by the number of this process, and makes the path absolute, because processes may change their directory.
- */
+/* Replaces %p, and makes the path absolute, because processes may change their directory. */
 static void timeline_resolve(struct settings *settings)
 {
 	char directory[PATH_MAX], path[sizeof(settings->timeline) + PATH_MAX], expanded[sizeof(settings->timeline)];
@@ -60,7 +58,7 @@ static void timeline_resolve(struct settings *settings)
 	strcpy(settings->timeline, path);
 }
 
-/* Ends this process in the same way as the program. */
+/* Ends as the program did. */
 _Noreturn static void end_as(int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -81,7 +79,7 @@ static uint64_t wall_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Returns true if another `softhca run` waits for this process; only the outermost makes the trace. */
+/* Only the outermost `softhca run` makes the trace. */
 static bool outer_run_waits(const struct settings *settings)
 {
 	const char *variable = getenv(setting_info(SETTING_TIMELINE)->variable);
@@ -90,7 +88,7 @@ static bool outer_run_waits(const struct settings *settings)
 	       strcmp(variable, settings->timeline) == 0;
 }
 
-/* Has Python make the trace of the records next to @path since @started; it is written to @out. */
+/* Has Python write the trace of records next to @path since @started to @out. */
 static void trace_collect(const char *path, FILE *out, uint64_t started)
 {
 	char since[32], *arguments[] = {(char *)path, since};
@@ -102,7 +100,7 @@ static void trace_collect(const char *path, FILE *out, uint64_t started)
 	fclose(out);
 }
 
-/* Waits for the program. Returns its status, as in wait(2). */
+/* Returns the status, as in wait(2). */
 static int program_wait(struct run_report *report)
 {
 	const struct timespec often = {.tv_nsec = 20000000};
@@ -120,7 +118,7 @@ static int program_wait(struct run_report *report)
 	return status;
 }
 
-/* Begins the trace of @settings. Returns its file, or NULL if none is made here. */
+/* Returns the trace's file, or NULL if none is made here. */
 static FILE *trace_begin(struct settings *settings)
 {
 	FILE *out;
@@ -152,7 +150,7 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 	if (!out && !page && !error_status)
 		return;
 	began = wall_clock_ns();
-	/* Blocks signals, so that none is lost in between. */
+	/* No signal may be lost in between. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	program = fork();

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Runs the Python parts of the command (src/tool/python): joining records of processes, and HTML pages. They use only
- * Python's standard library.
- */
+/* Runs src/tool/python, which needs only Python's standard library. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -40,10 +37,7 @@ void python_require(const char *what)
 
 _Noreturn void python_run(const char *name, int count, char **arguments)
 {
-	/*
-	 * Isolated from variables and files of the user, which could change its imports; writes no files next to the
-	 * scripts.
-	 */
+	/* Variables and files of the user must not change imports; writes no files next to the scripts. */
 	const char *const words[] = {PYTHON,           "-I", "-S", "-B", "-X", "utf8", script_directory(),
 				     "/proc/self/exe", name};
 	const size_t fixed = sizeof(words) / sizeof(words[0]);

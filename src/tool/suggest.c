@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Suggestions for misspelt words: the Levenshtein distance of two words, and the best of several. */
 #include <string.h>
 
 #include "tool/tool.h"
@@ -16,7 +15,7 @@ static uint32_t least_of_three(uint32_t a, uint32_t b, uint32_t c)
 	return smaller < c ? smaller : c;
 }
 
-/* Returns the number of letters to insert, remove or replace to turn @b into @a, each of at most MOST_LETTERS. */
+/* Returns the Levenshtein distance of words of at most MOST_LETTERS. */
 static uint32_t word_distance(const char *a, const char *b)
 {
 	size_t columns = strlen(b);
@@ -46,7 +45,7 @@ bool suggestion_is_better(struct suggestion *suggestion, const char *word)
 	if (letters > MOST_LETTERS || strlen(word) > MOST_LETTERS)
 		return false;
 	mistakes = word_distance(suggestion->wanted, word);
-	/* Two wrong letters are too many in a word of two letters. Two swapped letters count as two wrong ones. */
+	/* Two wrong letters, such as two swapped ones, are too many in a word of two letters. */
 	if (mistakes > MOST_MISTAKES || mistakes * 2 > letters + 1)
 		return false;
 	if (suggestion->found && mistakes >= suggestion->mistakes)

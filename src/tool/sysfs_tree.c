@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files of the devices in /sys/class, see sysfs_tree.h. */
 #include "tool/sysfs_tree.h"
 
 #include <errno.h>
@@ -17,13 +16,13 @@
 #define NETWORK_DEVICES CLASS "/net"
 #define DEVICES "/sys/devices"
 
-/* The devices of a host, visited in turn, and the result. */
+/* Visits the devices of a host in turn. */
 struct tree {
 	struct hca_gid gids[HCA_GID_TABLE_SIZE];
 	char name[64]; /* as in struct hca */
 	struct sysfs_device device;
 	int error; /* first error */
-	bool same; /* all files checked so far have the expected text */
+	bool same; /* all files so far have the expected text */
 };
 
 static void set_device(struct tree *tree, const struct settings *settings, size_t index)
@@ -38,7 +37,7 @@ static void set_device(struct tree *tree, const struct settings *settings, size_
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* Makes the parent directories of the absolute @path; the first two exist. */
+/* Makes the parents of the absolute @path; the first two exist. */
 static int make_parents(char *path)
 {
 	for (char *slash = strchr(path + sizeof(CLASS), '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -80,7 +79,7 @@ static void tree_file_make(void *argument, const char *name, const char *text)
 		tree->error = write_file(path, text);
 }
 
-/* Links the interfaces of the GIDs, each once, as the PCI function of an adapter lists them. */
+/* Links each interface of the GIDs once, as an adapter's PCI function lists them. */
 static void link_interfaces(struct tree *tree)
 {
 	char path[PATH_MAX], target[PATH_MAX];
@@ -96,7 +95,7 @@ static void link_interfaces(struct tree *tree)
 	}
 }
 
-/* Makes the directory @path of the function of a device, and a link @name to it in the class. */
+/* Makes the directory @path of a device, and a link @name in the class. */
 static int link_class(const char *path, const char *class, const char *name)
 {
 	char made[PATH_MAX], link[PATH_MAX];
@@ -108,15 +107,12 @@ static int link_class(const char *path, const char *class, const char *name)
 	snprintf(link, sizeof(link), CLASS "/%s/%s", class, name);
 	if (make_parents(link) || symlink(made, link))
 		return -errno;
-	/* Makes a link back up, as in sysfs, because programs read the name of the function at its end. */
+	/* Programs read the function's name at the end of this link. */
 	strcat(made, "/device");
 	return symlink(path, made) ? -errno : 0;
 }
 
-/*
- * Links the driver, which has no directory, because programs read the name at the end. DPDK skips functions without
- * one.
- */
+/* Programs read the driver's name at the end of the link; DPDK skips functions without one. */
 static int link_driver(const char *function)
 {
 	char path[PATH_MAX];
@@ -125,7 +121,7 @@ static int link_driver(const char *function)
 	return symlink("../../../bus/pci/drivers/mlx5_core", path) ? -errno : 0;
 }
 
-/* Makes directories and links of the PCI function of the device; its files are made through them. */
+/* The device's files are made through these links. */
 static int make_function(const struct tree *tree)
 {
 	char path[64], address[SYSFS_PCI_BYTES], node[32];
@@ -140,7 +136,7 @@ static int make_function(const struct tree *tree)
 	return error ? error : link_driver(path);
 }
 
-/* Covers classes that the kernel has, because softhca's libraries do not support their devices. */
+/* Covers the kernel's classes, whose devices softhca's libraries do not support. */
 static int make_class_directories(void)
 {
 	static const char *const names[] = {"infiniband", "infiniband_verbs", NULL};
@@ -171,7 +167,7 @@ int sysfs_tree_make(const struct settings *settings)
 
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
-/* Returns true if a PCI function is present or absent as the settings require. */
+/* A PCI function must be present or absent, as the settings require. */
 static bool function_is_right(const struct tree *tree)
 {
 	char path[128];
@@ -180,7 +176,7 @@ static bool function_is_right(const struct tree *tree)
 	return tree->device.pci == (access(path, F_OK) == 0);
 }
 
-/* Returns true if the file at @path is exactly @text and a newline. */
+/* Compares the file with @text and a newline. */
 static bool has_text(const char *path, const char *text)
 {
 	char found[SYSFS_TEXT_BYTES + 2];
@@ -199,7 +195,7 @@ static void look_at_file(void *argument, const char *name, const char *text)
 	struct tree *tree = argument;
 	char path[PATH_MAX];
 
-	/* Counters may differ, but the identity and the place of the device may not. */
+	/* Counters may differ; identity and place may not. */
 	if (!tree->same || !(strstr(name, "_guid") || strstr(name, "/device/")))
 		return;
 	snprintf(path, sizeof(path), CLASS "/%s", name);

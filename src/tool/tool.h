@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Functions shared by the commands of softhca. One thread; the process exits after one command, so nothing is freed.
- * Exit status: 0, 1 (failed), 2 (wrong usage: one line on stderr explains it).
- */
+/* Shared by the commands. One thread; the process exits after one command, so nothing is freed. */
 #ifndef SOFTHCA_TOOL_TOOL_H
 #define SOFTHCA_TOOL_TOOL_H
 
@@ -13,133 +10,114 @@ struct ibv_device;
 
 enum exit_status {
 	EXIT_WRONG_USE = 2,
-	EXIT_CANNOT_RUN = 126, /* as env(1) and the shell */
+	EXIT_CANNOT_RUN = 126, /* as env(1) and shells */
 	EXIT_NOT_FOUND = 127,
 };
 
-/** Prints "softhca: …" as one line on stderr and exits with @status. */
+/** Prints "softhca: …" on stderr and exits. */
 _Noreturn void tool_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /**
- * Fills @settings from the environment and then from the options in @argv (from index 1): --name value, --name=value
- * for each setting, and the own options of @command into @own (by enum own_option; value, or "" of those that have none). Stops
- * after "--" or at the first argument that is not an option and returns its index. Exits with EXIT_WRONG_USE on an unknown option
- * or a bad value, also one in the environment; on --help prints the help. @own may be NULL if the command has no own options.
+ * Fills @settings from the environment and then from options in @argv (from index 1), and @own, by enum own_option,
+ * from those of @command (value, or "" without one). Returns the index of the first argument, after "--" if present.
+ * Exits with EXIT_WRONG_USE on an unknown option or a bad value, also in the environment; on --help prints the help.
+ * @own may be NULL.
  */
 int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
-/** Parses as options_parse() for a command that takes only options: exits with EXIT_WRONG_USE if there is an argument. */
+/** As options_parse(), but exits with EXIT_WRONG_USE if there is an argument. */
 void options_parse_all(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
 /**
- * Parses the own options of a command without settings, which may stand anywhere. Moves the arguments to @argv[1] and following
- * and returns their number.
+ * Parses options, anywhere, of a command without settings. Moves the arguments to @argv[1] and following; returns their
+ * number.
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
-/**
- * Writes the @name of a table to @out in the form of command lines: DEVICE_NAME becomes device-name. Truncated to
- * @size, which is > 0.
- */
+/** Converts a name of a table: DEVICE_NAME becomes device-name. Truncates to @size, > 0. */
 void option_word(const char *name, char *out, size_t size);
-/** Writes the option of @setting, without its dashes, to @out. */
+/** Writes the name of an option, without dashes. */
 void option_name(enum setting setting, char *out, size_t size);
 
-/** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
+/** Puts settings from options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
 void options_export(const struct settings *settings);
 
-/** Print the help: a screen with the commands; all commands, options and settings; one command with an example. */
+/** Print a screen with the commands; everything; one command with an example. */
 void help_print_short(void);
 void help_print(void);
 void help_print_command(enum command command);
 
-/** The best suggestion so far for a misspelt word; begins with all members 0 except @wanted. */
+/** Best suggestion so far for a misspelt word; initially only @wanted is set. */
 struct suggestion {
 	const char *wanted;
 	bool found;
 	uint32_t mistakes;
 };
 
-/** Returns true if @word is similar to the wanted word, and more so than the words of earlier calls. */
+/** Returns true if @word is more similar than words of earlier calls. */
 bool suggestion_is_better(struct suggestion *suggestion, const char *word);
 
-/**
- * Returns the absolute path of the directory with softhca's libraries, in the build tree or installed; exits if there
- * is none.
- */
+/** Returns an absolute path, in the build tree or installed; exits if there is none. */
 const char *library_directory(void);
 
-/** Returns the absolute path of the directory with the Python parts of the command. As library_directory(). */
+/** As library_directory(), for src/tool/python. */
 const char *script_directory(void);
 
-/** Exits with one line unless PATH has a python3, which @what needs. */
+/** Exits with one line unless PATH has python3. */
 void python_require(const char *what);
 
-/**
- * Runs the part @name of the command that is written in Python (src/tool/python) in the place of this process, with @count
- * @arguments. It exits as a command does. Without python3 this exits with one line.
- */
+/** Replaces this process by script @name of src/tool/python. Without python3, exits with one line. */
 _Noreturn void python_run(const char *name, int count, char **arguments);
 
-/** As python_run(), in a child that writes to descriptor @out, and waits for it. Returns true if it succeeded. */
+/** As python_run(), but waits for a child that writes to @out. Returns true if it succeeded. */
 bool python_wait(const char *name, int count, char **arguments, int out);
 
-/** Puts softhca's libraries first in LD_LIBRARY_PATH, for programs that this process starts. */
+/** Puts softhca's libraries first in LD_LIBRARY_PATH. */
 void library_path_export(void);
 
 /**
- * Shows this process, and the program that replaces it, a character device in /dev/infiniband and files in
- * /sys/class/infiniband for each device by @settings, as far as the kernel allows. If it does not, programs that use
- * UCX report it. Called by a single-threaded process.
+ * Shows this process, and the program that replaces it, character devices in /dev/infiniband and files in
+ * /sys/class/infiniband, as far as the kernel allows. Otherwise programs that use UCX report it. Single-threaded
+ * callers only.
  */
 void presence_make(const struct settings *settings);
 
-/** Returns true if /dev/infiniband has a character device for each of @devices. */
+/** Checks for a character device for each of @devices. */
 bool presence_nodes_exist(uint32_t devices);
 
 /**
- * Implements options of `softhca run`. If @settings have a timeline, or @report (a page) or @error_status is not NULL,
- * returns in a child that is to become the program @command, with an absolute path of the timeline. The original
- * process waits for the child, makes the trace and the page, and ends as the program has ended, or with @error_status
- * if anything was explained.
+ * If @settings have a timeline, or @report (a page) or @error_status is not NULL, returns in a child that is to become
+ * the program @command, with an absolute path of the timeline. The original process waits for it, makes trace and page,
+ * and ends as the program, or with @error_status if anything was explained.
  */
 void run_and_collect(struct settings *settings, char *const command[], const char *report, const char *error_status);
 
-/** Exits with one line if an output that @settings name cannot be opened. Creates no files. */
+/** Exits with one line if an output cannot be opened. Creates no files. */
 void outputs_check(const struct settings *settings);
 
-/**
- * Writes @path to @out and replaces each %p by the number of this process. Exits with one line about @option if the
- * result is too long.
- */
+/** Replaces each %p by the number of this process. Exits with one line about @option if the result is too long. */
 void output_path(const char *option, const char *path, char *out, size_t size);
 
-/** Prints the rule @number as an object, and all rules as an array of such objects. */
+/** Print a rule as an object; all rules as an array. */
 void rule_print_json(int number);
 void rules_print_json(void);
 
-/* Parts of softhca info. Those called ..._json write members of an object, each after a comma. */
+/* Parts of softhca info. Those called …_json write members of an object, each after a comma. */
 
-/** Print which links can be used here, and how; @settings: of the port. */
+/** Print usable links; @settings: of the port. */
 void links_print(const struct settings *settings);
 void links_print_json(const struct settings *settings);
-/** Print which processes of this host listen for connections, and how many connections each has. */
+/** Print listening processes, and numbers of connections. */
 void listeners_print(void);
 void listeners_print_json(void);
-/** Print the names of the counters and their meaning. */
 void counters_print(void);
 void counters_print_json(void);
-/** Returns the name of a type of GIDs (enum ibv_gid_type). */
+/** Returns the name of an enum ibv_gid_type. */
 const char *info_gid_type_name(uint32_t type);
-/**
- * Prints all of softhca info as an object. @devices: NULL-terminated. Returns 0, or a negative errno if a device cannot be
- * queried.
- */
+/** @devices: NULL-terminated. Returns 0, or a negative errno if a device cannot be queried. */
 int info_print_json(const struct settings *settings, struct ibv_device **devices);
 
-/*
- * The commands; @argv[0] is the command's name. Each returns the exit status, or replaces this process by the program.
- */
+/* @argv[0] is the command's name. Each returns the exit status, or becomes the program. */
 int command_run(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_info(int argc, char **argv);

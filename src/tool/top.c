@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca top: shows the packets that the processes of this host send, receive and repeat. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,10 +96,10 @@ static void samples_print_json(const struct top_samples *samples)
 
 static void samples_print_screen(struct top_samples *samples, struct top_view *view)
 {
-	/* Lines that are too long for a narrow window are cut off. */
+	/* Cuts off lines that are too long. */
 	fputs("\033[?7l\033[H\033[J", stdout);
 	view->rows = top_terminal_lines();
-	/* The other lines are the title, hidden processes, totals and keys. */
+	/* Other lines: title, hidden processes, totals and keys. */
 	view->rows = view->rows > 5 ? view->rows - 4 : 1;
 	top_table_print(samples, view);
 	printf("q quit  s, S sort by the next, previous column (%s)  r reverse\033[?7h", top_column_name(view->sort));
@@ -109,7 +108,7 @@ static void samples_print_screen(struct top_samples *samples, struct top_view *v
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
-/* Handles keys until @end, in seconds of CLOCK_MONOTONIC. */
+/* @end: seconds of CLOCK_MONOTONIC. */
 static void keys_obey(struct top_samples *samples, struct top_view *view, double end)
 {
 	while (clock_seconds() < end) {
@@ -163,7 +162,7 @@ static double interval_of(const char *text)
 	if (!text)
 		return 1;
 	seconds = strtod(text, &end);
-	/* The condition rejects NaN as well. */
+	/* Also rejects NaN. */
 	if (*end || !(seconds >= 0.05 && seconds <= 3600))
 		tool_fail(EXIT_WRONG_USE, "--interval: 0.05 to 3600 seconds");
 	return seconds;
@@ -178,7 +177,7 @@ static enum top_column sort_of(const char *name)
 	return column;
 }
 
-/* Returns true unless NO_COLOR is set and not empty, or the terminal is dumb or none. */
+/* Returns false if NO_COLOR is set and not empty, or the terminal is dumb or none. */
 static bool colour_wanted(void)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");

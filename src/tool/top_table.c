@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of softhca top: a line for each process, and one with the totals. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@ enum { CELL_BYTES = 24 };
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
 
-/* The name that --sort takes, the title, and the width; negative: aligned to the left. 80 columns in all. */
+/* Name for --sort, title, and width; negative: aligned to the left. 80 columns in all. */
 static const struct {
 	const char *name, *title;
 	int width;
@@ -33,7 +32,7 @@ static const struct {
 	[TOP_LINKS] = {"links", "LINKS", -7},
 };
 
-/* Numbers of a line of the table, at full precision. */
+/* At full precision. */
 struct table_row {
 	double value[TOP_COLUMNS];
 };
@@ -92,11 +91,11 @@ static int row_compare(const void *a, const void *b)
 		order = (first < second) - (first > second);
 	if (sorted_view->reversed)
 		order = -order;
-	/* Equal lines keep their places from one table to the next. */
+	/* Keeps the places of equal lines. */
 	return order ? order : (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-/* Writes @value to @cell with at most @width characters: 999, 1.2k, 34M. */
+/* As 999, 1.2k, 34M. */
 static void number_format(double value, int width, char cell[CELL_BYTES])
 {
 	static const char units[] = " kMGTPE";
@@ -112,7 +111,7 @@ static void number_format(double value, int width, char cell[CELL_BYTES])
 
 static void cell_print(enum top_column column, const char *text, const char *colour)
 {
-	/* The last column has no blanks after it. */
+	/* No blanks after the last column. */
 	int width = column == TOP_COLUMNS - 1 ? 0 : columns[column].width;
 
 	printf("%s%s%*s%s", column ? " " : "", colour, width, text, *colour ? PLAIN : "");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys of softhca top: switches the terminal to single keys. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ static void terminal_restore(void)
 	tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
 }
 
-/* Restores the terminal, then raises the signal with its default action. */
+/* Restores the terminal, then raises the signal again. */
 static void terminal_signal(int number)
 {
 	terminal_restore();
@@ -29,7 +28,7 @@ static void terminal_signal(int number)
 static void terminal_handle_signals(void)
 {
 	static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
-	/* The signal is not blocked in its handler, so raise(3) takes effect there. */
+	/* raise(3) takes effect in the handler. */
 	struct sigaction action = {.sa_handler = terminal_signal, .sa_flags = SA_NODEFER};
 
 	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
@@ -74,7 +73,7 @@ char top_terminal_key(double seconds)
 	if (seconds < 0)
 		seconds = 0;
 	if (poll(&input, 1, (int)(seconds * 1e3) + 1) > 0 && read(STDIN_FILENO, &key, 1) != 1)
-		/* The terminal no longer exists. */
+		/* The terminal is gone. */
 		exit(EXIT_SUCCESS);
 	return key;
 }
