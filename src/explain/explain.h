@@ -70,10 +70,10 @@ static inline void explain_users_pack(const uint32_t counts[EXPLAIN_USER_COUNT],
 
 /* Fields that do not apply are 0. */
 struct explain_subject {
-	const char *call; /* of a refused call ("ibv_reg_mr"), static; NULL for a work request */
+	const char *call; /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
 	uint32_t qpn;
 	bool receive;        /* a request that arrived, or a receive */
-	uint64_t wr_id;      /* of the work request, if known; not for receives */
+	uint64_t wr_id;      /* wr_id of the work request, if known; not known for receives */
 	uint8_t opcode;      /* MLX5_OPCODE_*, for a send request */
 	const char *request; /* static name of the send request; NULL: named by its opcode */
 	uint8_t syndrome;    /* MLX5_CQE_SYNDROME_*, or 0 without a completion */
@@ -85,7 +85,7 @@ struct explain_subject {
 };
 
 struct explain_record {
-	uint64_t serial;  /* from 1, in order of making; 0: empty */
+	uint64_t serial;  /* 1, 2, … in order of making; 0 = empty */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	enum explain_rule rule;
 	struct explain_subject subject;

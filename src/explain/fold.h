@@ -17,7 +17,7 @@
 struct fold {
 	const char *device; /* static; NULL: the place is empty */
 	struct explain_record record;
-	uint64_t since_ns; /* of its last line */
+	uint64_t since_ns; /* time of its last line */
 	uint64_t more;     /* repetitions since then */
 };
 

@@ -7,7 +7,7 @@
 
 struct rule_text {
 	const char *name;   /* "KEY_RANGE" */
-	const char *text;   /* with placeholders {N:format}, see rules.def */
+	const char *text;   /* a sentence with placeholders {N:format}, see rules.def */
 	const char *source; /* man page, IBTA statement, section of the format sheet */
 	const char *advice;
 };

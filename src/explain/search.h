@@ -18,7 +18,7 @@
 struct search {
 	const char *device; /* static; NULL: no refusal is held back */
 	struct explain_record record;
-	uint64_t until_ns; /* earlier refusals are steps of a search */
+	uint64_t until_ns; /* refusals before this are steps of a search */
 };
 
 /** Returns true if @record may be a step of a search: its line must not be written now. */

@@ -44,7 +44,7 @@ struct explain_sink {
 	bool all;                 /* expected records are written */
 	enum setting_COLOR color; /* AUTO: on a terminal */
 	bool ended;
-	uint64_t second_ns; /* of the second that `lines` counts */
+	uint64_t second_ns; /* start of the second that `lines` counts */
 	uint32_t lines;
 	struct folds folds;
 	struct search search;
@@ -62,11 +62,11 @@ struct explain_sink {
 	 */
 	uint64_t unread, failed, too_many;
 	int failure;
-	int error;             /* of the last write; EAGAIN: the sink was full */
-	char rest[LINE_BYTES]; /* of a line that was written in part */
+	int error;             /* errno of the last write; EAGAIN: the sink was full */
+	char rest[LINE_BYTES]; /* rest of a line that was written in part */
 	size_t rest_bytes;
-	char text[1024], line[LINE_BYTES]; /* for a line, because stacks may be small */
-	struct timer timer;                /* of the first device; writes due lines if there is a device thread */
+	char text[1024], line[LINE_BYTES]; /* buffers for a line, because stacks may be small */
+	struct timer timer;                /* timer of the first device; writes due lines if there is a device thread */
 	bool timer_armed;
 };
 

@@ -8,7 +8,7 @@
 /* The field has three bits. */
 enum { CONN_MOST_RETRIES = 7 };
 
-/* Bytes of private data in each message, including the hello header (rdma-cm 3.2). */
+/* Bytes of private data in each message, including the hello header of requests (rdma-cm 3.2). */
 enum {
 	REQ_PRIVATE_DATA = 92,
 	SIDR_REQ_PRIVATE_DATA = 216,

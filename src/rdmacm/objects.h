@@ -57,7 +57,7 @@ struct user_cm_channel {
 	struct user_cm_event **last;
 	uint32_t stale;   /* tokens of dropped events that threads have read */
 	uint32_t users;   /* IDs on it, and threads inside rdma_get_cm_event(3) */
-	bool destroyed;   /* by the program: the last user frees it */
+	bool destroyed;   /* destroyed by the program: the last user frees it */
 	uint32_t process; /* progress_generation() of the process that made it */
 };
 
@@ -115,12 +115,12 @@ struct user_cm_id {
 	struct ibv_ece local_ece, remote_ece;
 
 	/* for rdma_create_ep(3): */
-	struct ibv_qp_init_attr *qp_attr; /* for QPs created by rdma_get_request(3); or NULL */
+	struct ibv_qp_init_attr *qp_attr; /* attributes for the QPs created by rdma_get_request(3); or NULL */
 
 	bool own_cqs;    /* the library owns the CQs of the public structure */
 	bool own_srq_cq; /* recv_cq belongs to rdma_create_srq() */
 	struct user_cm_group *groups;
-	struct rdma_addrinfo *found; /* by rdma_resolve_addrinfo(), not fetched yet */
+	struct rdma_addrinfo *found; /* result of rdma_resolve_addrinfo() that was not fetched yet */
 };
 
 static inline struct user_cm_id *to_user_cm_id(struct rdma_cm_id *id)

@@ -22,10 +22,10 @@ struct capture {
 	bool begun;      /* only the type of the first pcapng block was read so far */
 	uint64_t second; /* units of time per second in a pcap */
 	uint8_t *block;
-	uint32_t interfaces; /* in the section so far; a pcap has one */
+	uint32_t interfaces; /* number in the section so far; a pcap has one */
 	struct interface {
 		uint16_t link_type;
-		uint8_t resolution; /* of times: exponent of 10, or of 2 if bit 7 is set */
+		uint8_t resolution; /* resolution of times: an exponent of 10, or of 2 if bit 7 is set */
 	} interface[MOST_INTERFACES];
 };
 

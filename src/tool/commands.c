@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of commands.def. */
 #include "tool/commands.h"
 
 #define SETTINGS true

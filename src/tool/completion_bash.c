@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca completion bash. */
 #include <stdio.h>
 #include <string.h>
 

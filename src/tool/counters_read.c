@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds and reads files of counters, see counters_read.h. */
 #include "tool/counters_read.h"
 
 #include <ctype.h>

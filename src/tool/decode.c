@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca decode: prints bytes as named fields. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

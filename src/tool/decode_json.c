@@ -8,7 +8,7 @@
 struct json_writer {
 	FILE *out;
 	bool in_part, has_fields, has_parts;
-	char *data; /* of a field whose bytes continue in the next line, or NULL */
+	char *data; /* value of a field with bytes that continue in the next line, or NULL */
 };
 
 static void field_finish(struct json_writer *writer)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Iterates over bytes, see decoder.h. */
 #include "tool/decoder.h"
 
 #include <stdarg.h>

@@ -26,7 +26,7 @@ struct decoder {
 	const uint8_t *bytes;
 	size_t length;
 	size_t at;  /* printed so far */
-	size_t end; /* of the parts that are taken; at most length */
+	size_t end; /* limit for the parts that are taken; at most length */
 	FILE *out;
 	char fault[160]; /* the first; empty if there is none */
 };

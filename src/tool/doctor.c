@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca doctor: checks what this machine supports, explains the consequences for programs, and suggests fixes. */
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca encode: converts the output of softhca decode back to bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 

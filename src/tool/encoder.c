@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Converts text to bytes, see encoder.h. */
 #include "tool/encoder.h"
 
 #include <ctype.h>
@@ -16,7 +17,7 @@
 struct encoder {
 	uint8_t *bytes;
 	size_t length;  /* so far, with the current part */
-	size_t part_at; /* of the current part */
+	size_t part_at; /* start of the current part */
 	enum part part; /* current; PART_COUNT: none yet */
 	bool given[PART_MOST_FIELDS], reserved_given;
 	size_t counted_ctrl; /* control segment whose ds is missing, or SIZE_MAX */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Help of softhca, generated from the tables of commands and settings. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca hosts: runs a program on several hosts of one machine, see hosts.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ enum {
 	DEFAULT_MTU = 1500,
 	LEAST_MTU = 1280, /* RFC 8200, 5 */
 	MOST_MTU = 65535,
-	END_MS = 2000, /* for programs that were sent a signal */
+	END_MS = 2000, /* limit for programs that were sent a signal */
 };
 
 /* Output of a program, forwarded a line at a time. */

@@ -47,8 +47,8 @@ struct hosts_run {
 struct hosts_ends {
 	int start;      /* a byte arrives when the network exists */
 	int orders;     /* each datagram is a signal number for the program */
-	int status;     /* for the wait status of the program, an int */
-	int listener;   /* of hosts_listen() */
+	int status;     /* the child writes the wait status of its program, an int */
+	int listener;   /* the socket of the host, see hosts_listen() */
 	int out, error; /* of the program; -1: inherited */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The init process of a host of `softhca hosts`, see hosts.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +34,7 @@ struct init {
 
 /* ---- set-up -------------------------------------------------------------------------------------------------------- */
 
-/* Some containers lack /etc/hosts: then /etc becomes a directory that has one. */
+/* Makes @names appear as /etc/hosts. Some containers lack it: then /etc becomes a directory that has one. */
 static bool init_mount_names(const char *names)
 {
 	static const char *const except[] = {"hosts", NULL};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca info --json: prints softhca info as one object. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads bytes from files and hexadecimal digits, see input.h. */
 #include "tool/input.h"
 
 #include <ctype.h>

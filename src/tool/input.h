@@ -48,7 +48,7 @@ enum link_type {
 };
 
 struct capture_packet {
-	const uint8_t *bytes; /* until the next packet is read */
+	const uint8_t *bytes; /* valid until the next packet is read */
 	size_t length;
 	uint64_t ns;        /* since 1970; 0 if not recorded */
 	uint32_t link_type; /* enum link_type, or another */

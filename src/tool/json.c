@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* See json.h. */
 #include "tool/json.h"
 
 void json_put_string(FILE *out, const char *text)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the libraries and scripts of softhca, and makes programs use these libraries instead of the system's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

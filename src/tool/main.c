@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca: runs the selected command. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Mount namespaces, and directories in them with some entries replaced, see mounts.h. */
 #include "tool/mounts.h"
 
 #include <dirent.h>

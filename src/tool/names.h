@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the users that hold names of softhca on this host, for `softhca doctor`. */
 #ifndef SOFTHCA_TOOL_NAMES_H
 #define SOFTHCA_TOOL_NAMES_H
 
@@ -8,8 +9,8 @@
 
 struct name_holder {
 	uid_t user;
-	uint32_t slots; /* of queue pair numbers */
-	uint32_t ports; /* of rdma_cm, and the RoCE port */
+	uint32_t slots; /* names of slots of queue pair numbers */
+	uint32_t ports; /* names of ports of rdma_cm, and of the RoCE port */
 };
 
 /**

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Options of the command: one per setting, from the table of settings, and the commands' own, from commands.def. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

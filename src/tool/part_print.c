@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints a part as text, see decoder.h. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>

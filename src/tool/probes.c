@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Probes what the machine supports, see probes.h. */
 #include "tool/probes.h"
 
 #include <errno.h>

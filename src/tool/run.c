@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca run: replaces this process by a program that loads softhca's libraries before the system's. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

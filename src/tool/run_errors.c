@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca run --error-exitcode, see run_errors.h. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

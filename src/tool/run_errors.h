@@ -5,8 +5,8 @@
 
 struct run_errors {
 	int status;         /* if anything was explained; 0: no such option */
-	char directory[32]; /* of the file */
-	char marks[80];     /* to which each process that explains something appends (explain/sink.h) */
+	char directory[32]; /* directory of the file */
+	char marks[80];     /* file to which each process that explains something appends (explain/sink.h) */
 };
 
 /** Makes the file and puts its name into the environment. @option: value, or NULL. Exits with a message on failure. */

@@ -12,7 +12,7 @@ enum { RUN_REPORT_OUTPUTS = 5 };
 
 struct run_report {
 	const char *output;             /* name of the page; NULL: no page */
-	char path[4096];                /* of the page, from @output */
+	char path[4096];                /* path of the page, made from @output */
 	char directory[4096];           /* absolute; the script that makes the page removes it */
 	FILE *explanations;             /* new lines go to standard error */
 	char *more[RUN_REPORT_OUTPUTS]; /* chosen by the user with other options */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Suggestions for misspelt words: the Levenshtein distance of two words, and the best of several. */
 #include <string.h>
 
 #include "tool/tool.h"

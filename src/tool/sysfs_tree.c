@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Files of the devices in /sys/class, see sysfs_tree.h. */
 #include "tool/sysfs_tree.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca top: shows the packets that the processes of this host send, receive and repeat. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

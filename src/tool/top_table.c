@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of softhca top: a line for each process, and one with the totals. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

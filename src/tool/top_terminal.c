@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys of softhca top: switches the terminal to single keys. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
