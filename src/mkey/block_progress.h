@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State of a reception that stopped inside a block, from which the next packet or transfer continues that block. A
- * queue pair keeps the state of its current message; a key keeps that of its latest reception, as its PSVs do in an
- * adapter (mlx5-formats 6, point 11).
- *
- * Locks: the queue pair's lock covers its state, the key's lock that of the key.
+ * State of a reception that stopped inside a block, where the next packet or transfer continues (DESIGN.md; mlx5-formats
+ * 6, point 11). Locks: the queue pair's and the key's.
  */
 #ifndef SOFTHCA_MKEY_BLOCK_PROGRESS_H
 #define SOFTHCA_MKEY_BLOCK_PROGRESS_H
@@ -19,20 +16,18 @@ struct block_reached {
 	uint32_t held;    /* bytes of an incomplete data unit */
 	uint64_t serial;  /* serial of the key */
 	uint64_t version; /* version of its configuration */
-	uint64_t wire;    /* wire position reached */
+	uint64_t wire;    /* position reached */
 	uint64_t raw;
 	uint64_t input_guard, output_guard, field;
 };
 
-/* The state that a queue pair keeps. The large members are allocated at first use, as most QPs never use keys with blocks. */
+/* The members are allocated at first use, as most QPs never use keys with blocks. */
 struct block_progress {
 	bool valid;
 	struct block_reached *reached; /* NULL until first used; owned */
-	uint8_t *
-		unit; /* BLOCK_LARGEST bytes, with the bytes of an incomplete data unit; NULL until first used; owned */
+	uint8_t *unit; /* BLOCK_LARGEST bytes for an incomplete data unit; NULL until first used; owned */
 };
 
-/** Frees what @progress owns. */
 void block_progress_release(struct block_progress *progress);
 
 #endif

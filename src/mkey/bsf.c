@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses BSFs, see bsf.h. */
+/* Parses BSFs. */
 #include "mkey/bsf.h"
 
 #include <endian.h>
@@ -49,7 +49,6 @@ enum {
 	INLINE_ESCAPE_BOTH = 0x02,
 };
 
-/* Block format selectors of CRCs. */
 enum {
 	FORMAT_CRC32 = 0x20,
 	FORMAT_CRC32C = 0x40,
@@ -58,7 +57,6 @@ enum {
 	FORMAT_SEED_ZERO = 0x01,
 };
 
-/* Flags of the word at AT_TRANSACTION: how the transaction signature of each domain is handled. */
 enum {
 	MEMORY_CHECK_OR_MAKE = 1 << 24,
 	MEMORY_INITIAL = 1 << 25,
@@ -67,7 +65,7 @@ enum {
 	TRANSACTION_FLAGS = MEMORY_CHECK_OR_MAKE | MEMORY_INITIAL | WIRE_CHECK_OR_MAKE | WIRE_INITIAL,
 };
 
-/* Maximum number of data bytes, so that the length of data and field together fits into 32 bits. */
+/* Maximum number of data bytes: the length of data and field together must fit into 32 bits. */
 #define TRANSACTION_MOST (UINT32_C(1) << 31)
 
 /* Offsets in a cipher BSF (mlx5-formats 1.12). */
@@ -80,7 +78,6 @@ enum {
 	CIPHER_AT_KEYTAG = 40,
 };
 
-/* The BSF being parsed, and the context for refusals. */
 struct bsf {
 	const struct walk_access *access;
 	uint32_t key;
@@ -168,10 +165,7 @@ static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_for
 	return format ? parse_crc(bsf, format, domain) : parse_inline(bsf, bsf->bytes + at_inline, domain);
 }
 
-/*
- * Returns true if the fields of @a and @b have the same structure, so that bytes can be copied; CRCs must have the same
- * polynomial.
- */
+/* Returns true if bytes can be copied between the fields of @a and @b. */
 static bool domains_match(const struct signature_domain *a, const struct signature_domain *b)
 {
 	return a->tags == b->tags && a->field == b->field && (a->tags || a->guard == b->guard);
@@ -232,8 +226,8 @@ static int parse_transaction_domain(const struct bsf *bsf, uint32_t at, bool che
 }
 
 /*
- * Parses a transaction signature: one CRC-32C over all of the data (mlx5-formats 1.11). The format would allow both kinds of
- * signature in one BSF; no driver is known to send that.
+ * Parses a transaction signature: one CRC-32C over all of the data (mlx5-formats 1.11). No driver is known to combine
+ * both kinds of signature, as the format would allow.
  */
 static int parse_transaction(const struct bsf *bsf, struct signature_setup *setup)
 {
@@ -258,9 +252,8 @@ static int parse_transaction(const struct bsf *bsf, struct signature_setup *setu
 }
 
 /*
- * Returns true if the BSF has a transaction signature. If there are block signatures and no flags, the words of the
- * domains are ignored. If there are neither block signatures nor flags, the words request a guard that continues from
- * the PSV.
+ * Returns true if the BSF has a transaction signature. Without flags, the words of the domains request a guard that
+ * continues from the PSV, or are ignored if there are block signatures.
  */
 static bool has_transaction(const struct bsf *bsf)
 {
@@ -306,7 +299,7 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 	return error;
 }
 
-/* Returns the octowords of BSFs that begin with byte @first; 0 if the size code is invalid. */
+/* Returns the octowords of BSFs that begin with @first; 0: invalid size code. */
 static uint32_t octowords_of(uint8_t first)
 {
 	uint8_t code = first >> SIZE_CODE_SHIFT;
@@ -343,7 +336,7 @@ int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *byt
 		error = parse_cipher(&bsf, &next.cipher);
 	if (error)
 		return error;
-	/* Without a signature the order does not matter, and the wire side transforms directly between memory and wire. */
+	/* Without a signature the order does not matter; the wire side avoids a copy. */
 	next.cipher.on_wire |= !next.signature.enabled;
 	block_setup_clear(setup);
 	*setup = next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of keys: regions, windows, indirect keys, PSVs; see process/commands.h. */
+/* Commands of keys, see process/commands.h. */
 #ifndef SOFTHCA_MKEY_COMMANDS_H
 #define SOFTHCA_MKEY_COMMANDS_H
 
@@ -15,47 +15,47 @@ struct mkey;
 struct refusal;
 
 enum mr_kind {
-	MR_MEMORY,        /* plain virtual memory of this process */
+	MR_MEMORY,
 	MR_ON_DEMAND,     /* explicit on-demand: pages are checked at access, not at registration */
 	MR_IMPLICIT,      /* implicit on-demand: the whole address space */
-	MR_DEVICE_MEMORY, /* memory of ibv_alloc_dm */
-	MR_NULL,          /* ibv_alloc_null_mr: reads return zeros, writes are discarded */
+	MR_DEVICE_MEMORY, /* ibv_alloc_dm */
+	MR_NULL,          /* reads as zeros, discards writes */
 };
 
 struct hca_mr_attr {
 	enum mr_kind kind;
-	void *addr;          /* memory of byte 0; host address for MR_DEVICE_MEMORY; NULL for MR_IMPLICIT and MR_NULL */
-	uint64_t start;      /* address of byte 0 in requests (iova; 0 for zero-based keys) */
-	uint64_t length;     /* bytes */
-	unsigned int access; /* enum ibv_access_flags; optional bits are ignored by the device */
+	void *addr;     /* memory of byte 0; host address for MR_DEVICE_MEMORY; NULL for MR_IMPLICIT and MR_NULL */
+	uint64_t start; /* address of byte 0 in requests (iova) */
+	uint64_t length;
+	unsigned int access; /* enum ibv_access_flags; optional bits are ignored */
 };
 
 /**
- * Creates a direct key (lkey == rkey). The driver has checked the access flags; the device pre-faults MR_MEMORY. Returns 0,
- * -EFAULT for memory that is not mapped or, with write access, not writable, or -ENOMEM.
+ * Creates a direct key (lkey == rkey). The driver has checked the access flags. Pre-faults MR_MEMORY. Returns 0, -EFAULT
+ * for memory that is not mapped or, with write access, not writable, or -ENOMEM.
  */
 int hca_mr_register(struct hca_pd *pd, const struct hca_mr_attr *attr, struct mkey **key);
 /**
- * Changes a direct key in place. @flags (enum ibv_rereg_mr_flags) selects translation (addr, start, length), PD (@pd) and
- * access. The key keeps its number. On failure the key is unchanged.
+ * Changes translation, PD and access of a direct key as @flags (enum ibv_rereg_mr_flags) select. The key keeps its
+ * number. On failure it is unchanged.
  */
 int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const struct hca_mr_attr *attr);
-/** Destroys a key. Returns after the last running transfer through it has ended. Windows bound to it become unusable. */
+/** Destroys a key. Returns after the last running transfer through it. Windows bound to it become unusable. */
 int hca_mr_deregister(struct mkey *key);
 
 /**
- * Prefetches for ibv_advise_mr(3) in an on-demand region of @pd: checks [@address, +@length) and, with @populate, makes its
- * pages present (and writable, with @write). Returns 0, -ENOENT if @lkey is not an on-demand region, -EINVAL for a window or an
- * indirect key, -EPERM for a region of another domain, or without local write if @write, -EFAULT for a range outside the region
- * or not mapped.
+ * Checks [@address, +@length) of an on-demand region of @pd for ibv_advise_mr(3). @populate: makes its pages present,
+ * and writable with @write. Returns 0, -ENOENT if @lkey is not an on-demand region, -EINVAL for a window or an indirect
+ * key, -EPERM for another domain, or without local write if @write, -EFAULT for a range outside the region or not
+ * mapped.
  */
 int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write, bool populate);
 
-/** Creates a window key, free until it is bound. @type: type 1 or 2. */
+/** Creates a window key, free until it is bound. */
 int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key);
 int hca_mw_dealloc(struct mkey *key);
 
-/* Attributes that both a command that creates a key and a UMR may set. */
+/* Attributes that both commands and UMRs may set. */
 struct hca_mkey_state {
 	bool free;
 	uint8_t rights; /* enum key_rights */
@@ -68,15 +68,15 @@ struct hca_mkey_state {
 struct hca_mkey_attr {
 	uint16_t max_entries;   /* capacity in 16-byte translation entries, already rounded up to a multiple of 4 */
 	uint8_t bsf_octowords;  /* capacity for block setup: 0, 4 or 8 */
-	bool cipher;            /* created for a cipher: unusable until one is configured */
+	bool cipher;            /* unusable until a cipher is configured */
 	bool remote_invalidate; /* en_rinval */
-	bool update_tag;        /* a UMR may name the live key with a tag that differs from the current one */
+	bool update_tag;        /* a UMR may name the live key with another tag */
 };
 
 /** Creates an indirect key with tag 0, free until a UMR configures it (mlx5-formats 4.3). */
 int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct mkey **key);
 
-/* An indirect key that is created with a layout, by a DEVX command. */
+/* An indirect key created by a DEVX command. */
 struct hca_mkey_layout {
 	struct hca_mkey_attr attr;
 	struct hca_mkey_state state;
@@ -86,9 +86,7 @@ struct hca_mkey_layout {
 	uint32_t entry_count;   /* at most attr.max_entries; 0: no translation yet */
 };
 
-/**
- * Creates a key with @layout. Returns 0, -ENOMEM with @why empty, or -EACCES with @why if the entries do not describe a layout.
- */
+/** Creates a key. Returns 0, -ENOMEM with @why empty, or -EACCES with @why if the entries do not describe a layout. */
 int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layout, struct mkey **key,
 			   struct refusal *why);
 /**
@@ -97,35 +95,35 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
  */
 int hca_mkey_create_memory(struct hca_pd *pd, const struct hca_mkey_state *state, void *base, struct mkey **key);
 int hca_mkey_destroy(struct mkey *key);
-/** Fills @state with the current attributes of @key. Any thread. */
+/** Returns the current attributes. Any thread. */
 void hca_mkey_query(struct mkey *key, struct hca_mkey_state *state);
 
 /**
- * Fetches and clears the signature error stored in the key, the first one found since the previous call, as
- * mlx5dv_mkey_check(3) describes (profile man). err_type is MLX5DV_MKEY_NO_ERR if there is none.
+ * Fetches and clears the key's signature error, the first since the previous call (profile man, mlx5dv_mkey_check(3)).
+ * err_type: MLX5DV_MKEY_NO_ERR if there is none.
  */
 void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error);
 
-/* A block of a signature of which only the beginning was transferred. In bytes on the wire. */
+/* A block with a signature of which only the beginning was transferred. Wire bytes. */
 struct hca_cut_block {
-	uint32_t bytes, block; /* number transferred; length of the block with its signature */
+	uint32_t bytes, block; /* number transferred; length with signature */
 };
 
 /**
- * Returns true if the latest transfer through @key, in its present configuration, ended inside a block with a signature
- * to be checked or generated. hca.notes_block_ends is set. Any thread.
+ * Returns true if the latest transfer through the present configuration ended inside a block whose signature is checked
+ * or generated. Requires hca.notes_block_ends. Any thread.
  */
 bool hca_mkey_cut_block(struct mkey *key, struct hca_cut_block *cut);
 
 /**
- * Creates a PSV, the state between transfers of a signature domain that names it (mlx5-formats 1.11, 1.13). @index has 24 bits.
+ * Creates a PSV, the state of a signature domain between transfers (mlx5-formats 1.11, 1.13). @index has 24 bits.
  * Returns 0 or -ENOMEM.
  */
 int hca_psv_create(struct hca_pd *pd, uint32_t *index);
-/** Destroys a PSV. Returns 0 or -ENOENT. Keys that name it can no longer be configured with it. */
+/** Destroys a PSV. Returns 0 or -ENOENT. Keys can no longer be configured with it. */
 int hca_psv_destroy(struct hca *hca, uint32_t index);
 
-/** Returns the current key number: index << 8 | tag. The tag of a window changes with each bind. */
+/** Returns the number: index << 8 | tag. The tag of a window changes with each bind. */
 uint32_t mkey_number(const struct mkey *key);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copying of payload. Either side may be NULL, the null key: it reads as zeros and discards writes. Ranges may overlap (a
- * program may write onto its own source); the result is then that of a copy in one of the two directions. Pure functions; any
- * thread.
+ * Copies payload. Either side may be NULL, the null key. Ranges may overlap; the result is then that of a copy in one of
+ * the two directions. Any thread.
  */
 #ifndef SOFTHCA_MKEY_COPY_H
 #define SOFTHCA_MKEY_COPY_H
@@ -34,7 +33,7 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t length)
 		copy_forward(to, from, length);
 }
 
-/* Stores the last bytes with release. Uses one store for an aligned 8-byte word, as a program may poll it with one load. */
+/* Stores the last bytes with release, an aligned 8-byte word with one store, as a program may poll it with one load. */
 static inline void store_tail(uint8_t *to, const uint8_t *from, uint64_t length)
 {
 	uint64_t word;
@@ -48,9 +47,7 @@ static inline void store_tail(uint8_t *to, const uint8_t *from, uint64_t length)
 		__atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
 }
 
-/**
- * Copies like copy_bytes(), but stores the last 8 bytes (or fewer) with release: a thread that sees them sees all bytes before.
- */
+/** Like copy_bytes(), but stores the last 8 bytes (or fewer) with release: a thread that sees them sees all bytes. */
 static inline void copy_bytes_last(uint8_t *to, const uint8_t *from, uint64_t length)
 {
 	static const uint8_t zeros[8];

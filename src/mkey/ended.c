@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ring of the keys that ended last, see ended.h. */
+/* Ring of the keys that ended last. */
 #include "mkey/ended.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The numbers of the keys that ended last, and when. A program that uses a key after it deregistered it gets an explanation
- * that says so. Adapters may hide this fault: the kernel caches keys and may return the number again for the next region.
+ * The keys that ended last, to explain their use after deregistration. Adapters may hide this fault: the kernel caches
+ * keys and may reuse the number for the next region.
  *
  * Each device owns a ring. Lock: hca.refused_lock, a leaf. Any thread.
  */
@@ -22,20 +22,18 @@ struct ended_key {
 	uint64_t at;  /* clock_now_ns() of its end */
 };
 
-/** Allocates the ring of a device. Returns NULL without memory; the functions below then do nothing. */
+/** Returns NULL without memory; the functions below then do nothing. */
 struct ended_ring *ended_ring_new(void);
 
-/** Records that the key @number of @kind ends now. */
 void ended_keep(struct hca *hca, uint32_t number, uint8_t kind);
 
-/** Finds the latest end of key @number, tag included. Returns false if it is not among those recorded. */
+/** Finds the latest end of @number, tag included. Returns false if there is none. */
 bool ended_find(struct hca *hca, uint32_t number, struct ended_key *out);
 
-/** Returns the milliseconds since the end of @key. */
 uint64_t ended_ms(const struct ended_key *key);
 
 /**
- * Replaces *@why by rule 148 if the key @number is among those recorded. For requests that change a key or bind a window to it.
+ * Replaces *@why by rule 148 if the end of @number is recorded. For requests that change a key or bind a window to it.
  */
 void ended_explain(struct hca *hca, uint32_t number, struct refusal *why);
 

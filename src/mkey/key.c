@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creates and destroys keys and replaces their mappings, see key.h. */
+/* Creates and destroys keys and replaces their mappings. */
 #include "mkey/key.h"
 
 #include <errno.h>
@@ -40,8 +40,8 @@ static void mapping_free(struct mapping *map)
 }
 
 /*
- * Returns the next tag for @index. The counter is shared by several indices and threads, so it is incremented atomically: a
- * lost increment could give the new key the tag of the previous one.
+ * Returns the next tag for @index. Threads and indices share the counter, so it is atomic: a lost increment could give
+ * the new key the tag of the previous one.
  */
 static uint8_t next_tag(struct hca *hca, uint32_t index)
 {
@@ -53,7 +53,7 @@ static uint32_t first_number(struct hca *hca, uint32_t index, int tag)
 	return index << 8 | (tag == KEY_TAG_OTHER ? next_tag(hca, index) : (uint8_t)tag);
 }
 
-/* Copies @from to @to, including entries and block setup; @to keeps its own memory for the setup. */
+/* Copies entries and block setup, too; @to keeps its memory for the setup. */
 static void mapping_copy(struct mapping *to, const struct mapping *from)
 {
 	struct block_setup *blocks = to->blocks;
@@ -67,10 +67,10 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 		dek_hold(blocks->cipher.dek);
 }
 
-/* Sets plain_rights; all other fields of @map are set. */
+/* Sets plain_rights. */
 static void mapping_summarize(struct mapping *map)
 {
-	/* With page guards on (observe/page_guard.h), no region is plain, because each access must be reported. */
+	/* With page guards on (observe/page_guard.h), each access must be reported. */
 	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !page_guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;
@@ -121,7 +121,7 @@ void mkey_delete(struct mkey *key)
 
 	if (unlikely(key->hca->key_observer))
 		key->hca->key_observer->ends(key);
-	/* Recorded before the key is unpublished, so that a request that no longer finds the key finds the record. */
+	/* Recorded first, so that a request that does not find the key finds the record. */
 	ended_keep(key->hca, key->mapping->number, key->mapping->kind);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
@@ -141,7 +141,7 @@ void mkey_delete(struct mkey *key)
 	free(key);
 }
 
-/* Removes the reusable mappings from the list of retired ones. Returns one of them, or NULL, and frees the others. */
+/* Removes the reusable mappings from the retired ones. Returns one of them, or NULL, and frees the others. */
 static struct mapping *mapping_reclaim(struct mkey *key)
 {
 	struct mapping **link = &key->retired, *map, *found = NULL;
@@ -219,7 +219,7 @@ void mkey_discard(struct mkey *key, struct mapping *next)
 
 /* ---- signature errors ----------------------------------------------------------------------------------------- */
 
-/* Claims the error of @key if its state is @from. The caller then owns key->error until it sets the next state. */
+/* Claims the error if its state is @from. The caller then owns key->error until it sets the next state. */
 static bool claim_error(struct mkey *key, uint8_t from)
 {
 	return __atomic_load_n(&key->error_state, __ATOMIC_RELAXED) == from &&
@@ -242,7 +242,7 @@ void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
 	if (!claim_error(key, KEY_ERROR_KEPT))
 		return;
 	*error = key->error;
-	/* Programs that both read raw CQEs and call mlx5dv_mkey_check() get a CQE for the next error, too. */
+	/* Programs that also read raw CQEs get one for the next error. */
 	mkey_arm_errors(key);
 	__atomic_store_n(&key->error_state, KEY_ERROR_NONE, __ATOMIC_RELEASE);
 }

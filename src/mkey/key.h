@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory keys. `number = index << 8 | tag`; lkey and rkey of an object are the same number.
+ * Memory keys (DESIGN.md). `number = index << 8 | tag`; lkey and rkey of an object are the same number.
  *
- * A key is a fixed object in the device's table, found by its index. Everything that a request may depend on (tag, free
- * or live, domain, rights, range, translation) is in its mapping. A mapping is immutable once published; registration,
- * UMR, bind and invalidation replace it as a whole. A transfer therefore sees a key either before or after a change,
- * without a lock, and the mapping that it read stays valid until its epoch section ends (core/epoch.h).
+ * Everything that a request may depend on is in the key's mapping, which is immutable once published and valid until the
+ * reader's epoch section ends (core/epoch.h). An indirect key alternates between two mappings, so configuring it
+ * allocates only if a thread may still be reading the older one.
  *
- * An indirect key owns two mappings and alternates between them, so configuring it does not allocate. If another thread
- * may still be reading the one to be reused, a third is allocated and freed later.
- *
- * Locks: mkey_lock() covers replacing the mapping (several QPs may execute UMRs on one key). Readers take no lock.
+ * Locks: mkey_lock() covers replacing the mapping. Readers take no lock.
  */
 #ifndef SOFTHCA_MKEY_KEY_H
 #define SOFTHCA_MKEY_KEY_H
@@ -30,11 +26,10 @@
 #define KEY_QPN_ANY 0xffffffu
 #define KEY_INDEX(number) ((number) >> 8)
 
-/* How the entries of an indirect mapping are laid out. */
 enum layout_form {
-	LAYOUT_NONE, /* no translation: every access is out of range */
-	LAYOUT_LIST, /* entries one after the other */
-	LAYOUT_REPEAT, /* all entries in turn, `repeat` times; each repetition is `stride` bytes further (mlx5-formats 1.10) */
+	LAYOUT_NONE,   /* every access is out of range */
+	LAYOUT_LIST,   /* entries one after the other */
+	LAYOUT_REPEAT, /* all entries in turn, `repeat` times; each time `stride` bytes further (mlx5-formats 1.10) */
 };
 
 struct layout_entry {
@@ -43,81 +38,74 @@ struct layout_entry {
 	uint64_t before; /* bytes of the layout (of one repetition) before this entry */
 	uint32_t stride; /* LAYOUT_REPEAT */
 	uint32_t key;
-	uint64_t serial; /* serial of the MR that the window was bound to; 0: any key with the number `key` */
+	uint64_t serial; /* of the MR that the window was bound to; 0: any key with the number `key` */
 };
 
 struct mapping {
 	struct mapping *older; /* in mkey.retired */
-	uint64_t retired;      /* epoch stamp; once it has passed, the mapping may be written or freed */
-	uint32_t number;       /* key number, tag included */
+	uint64_t retired;      /* epoch stamp; once passed, the mapping may be written or freed */
+	uint32_t number;       /* tag included */
 	bool free;
 	uint8_t kind;   /* enum key_kind */
 	uint8_t rights; /* enum key_rights */
-	/*
-	 * `rights` if the key is a live region of plain memory that any QP may use, otherwise 0. One test serves most requests.
-	 */
+	/* `rights` of a live region of plain memory that any QP may use, otherwise 0. One test serves most requests. */
 	uint8_t plain_rights;
-	bool bind_allowed; /* IBV_ACCESS_MW_BIND: an attribute of verbs, not of the mkey context (mlx5-formats 4.12) */
+	bool bind_allowed; /* IBV_ACCESS_MW_BIND, which the mkey context does not have (mlx5-formats 4.12) */
 	uint32_t pd;
-	uint32_t qpn;       /* KEY_QPN_ANY, or the only QP that may use the key (type 2 window) */
+	uint32_t qpn;       /* KEY_QPN_ANY, or the only QP that may use the key */
 	uint64_t qp_serial; /* serial of that QP, to detect a later QP with the same number; 0: not compared */
 	uint64_t start, length;
 	uint8_t *base;   /* direct kinds: memory of byte 0 */
-	uint64_t serial; /* serial of the key, to detect a later key with the same number */
+	uint64_t serial; /* of the key, to detect a later one with the same number */
 	/* indirect kinds */
 	struct block_setup *blocks; /* stored after the entries; NULL if the key cannot have a signature or a cipher */
-	bool staged;        /* a signature or cipher is on: requests pass a block stage, in wire bytes (mkey/stage.h) */
-	bool needs_cipher;  /* created for a cipher: unusable without (mlx5dv_wr_set_mkey_crypto(3)) */
-	uint64_t version;   /* number of changes so far */
+	bool staged;                /* requests pass a block stage, in wire bytes (mkey/stage.h) */
+	bool needs_cipher;          /* unusable without a cipher (mlx5dv_wr_set_mkey_crypto(3)) */
+	uint64_t version;           /* number of changes */
 	uint64_t explained; /* serial of the latest explanation at publication; later ones may concern this mapping */
 	uint8_t form;       /* enum layout_form */
-	uint8_t log_entity; /* each list entry translates 2^log_entity bytes, whatever its byte count; 0: its byte count */
-	bool gaps; /* LAYOUT_LIST: the UMR had gaps between entries, so entry numbers here differ from those of the UMR */
+	uint8_t log_entity; /* each list entry translates 2^log_entity bytes; 0: its byte count */
+	bool gaps; /* LAYOUT_LIST: the UMR had gaps between entries, so its entry numbers differ from those here */
 	uint32_t count;
 	uint32_t repeat;
 	uint64_t period; /* bytes of one repetition, or of the whole list */
 	struct layout_entry entries[];
 };
 
-/* State of a key's signature error. */
 enum key_error_state {
 	KEY_ERROR_NONE,
-	KEY_ERROR_CHANGES, /* a thread is storing or fetching the error */
+	KEY_ERROR_CHANGES, /* being stored or fetched */
 	KEY_ERROR_KEPT,    /* stored, not fetched yet */
 };
 
 struct mkey {
-	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
+	struct mapping *mapping; /* atomic: the published one; NULL only during creation */
 	struct mapping *retired; /* earlier ones, newest first */
 	struct hca *hca;
-	struct hca_pd *pd; /* referenced; NULL for a null region, which does not keep a reference
-			    * (ibv_alloc_null_mr(3)) */
+	struct hca_pd *pd; /* referenced; NULL for a null region, which keeps no reference (ibv_alloc_null_mr(3)) */
 	uint32_t index;
 	uint32_t capacity; /* room for translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
 	uint8_t error_state;          /* atomic; enum key_error_state */
-	bool error_reported;          /* atomic; a CQE reported an error, and the key was not armed since */
+	bool error_reported;          /* atomic; a CQE reported an error since the key was armed */
 	struct mlx5dv_mkey_err error; /* owned by the thread that set error_state to KEY_ERROR_CHANGES */
-	struct block_reached reached; /* position of the latest reception */
-	bool has_reached;             /* `reached` is valid; atomic, read without the lock */
+	struct block_reached reached; /* end of the latest reception */
+	bool has_reached;             /* atomic, read without the lock */
 	struct hca_cut_block
 		cut;          /* of the latest transfer, with hca.notes_block_ends; block 0: it ended with a block */
-	uint64_t cut_version; /* version of the mapping of that transfer */
+	uint64_t cut_version; /* version of its mapping */
 	bool umr_enabled;
 	bool remote_invalidate;
 	bool clears; /* invalidation clears the configuration (mlx5dv_wr_mkey_configure(3)), except in profile connectx */
-	uint32_t windows; /* atomic; number of windows bound to this region */
+	uint32_t windows; /* atomic; bound to this region */
 	bool update_tag;  /* a UMR may name the live key with any tag */
 	bool granted;     /* atomic; other processes may access its memory directly (hca/grants.h) */
 };
 
-/**
- * Returns the lock for changes of @key. Keys share locks: a thread that holds one must not take that of another key. Any
- * thread.
- */
+/** Returns the lock for changes of @key. Keys share locks: never take two. Any thread. */
 struct queue_lock *mkey_lock(const struct mkey *key);
 
-/** Returns the published mapping. Call inside an epoch section, or with changes of the key excluded by other means. */
+/** Returns the published mapping. Call inside an epoch section, or while @key cannot change. */
 static inline SPECIALISED const struct mapping *mkey_mapping(const struct mkey *key)
 {
 	return __atomic_load_n(&key->mapping, __ATOMIC_ACQUIRE);
@@ -134,13 +122,11 @@ static inline bool mapping_is_direct(const struct mapping *map)
 	return map->kind < KEY_INDIRECT;
 }
 
-/** Returns true if requests through @map pass a block stage. */
 static inline bool mapping_is_staged(const struct mapping *map)
 {
 	return __builtin_expect(map->staged, 0);
 }
 
-/** Returns the number of bytes that the entries of an indirect mapping translate. */
 static inline uint64_t mapping_translated(const struct mapping *map)
 {
 	switch (map->form) {
@@ -161,47 +147,41 @@ static inline SPECIALISED bool mapping_covers(const struct mapping *map, uint64_
 	return address >= map->start && offset <= map->length && length <= map->length - offset;
 }
 
-/** Returns the memory of @address in a direct mapping. Computes with integers, as an implicit region begins at address 0. */
+/** Returns the memory of @address in a direct mapping. Uses integers, as an implicit region begins at address 0. */
 static inline SPECIALISED uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
 {
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
 }
 
-/*
- * Tag argument of mkey_new(): chooses a tag that the index did not have recently, so that a stale number does not match
- * the next region.
- */
+/* Chooses a tag that the index did not have recently, so that a stale number does not match the next region. */
 #define KEY_TAG_OTHER (-1)
 
 /**
- * Creates a key with room for @capacity translation entries, and for a block setup if @blocks. Its first mapping is a copy of
- * @initial; number, serial and pd are set here. @tag: tag of the number, or KEY_TAG_OTHER. Returns 0 or -ENOMEM.
+ * Creates a key with room for @capacity translation entries, and a block setup if @blocks, from @initial; sets number,
+ * serial and pd. @tag: of the number, or KEY_TAG_OTHER. Returns 0 or -ENOMEM.
  */
 int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, int tag,
 	     struct mkey **key);
-/** Makes the key unreachable, waits for running transfers to end, and frees it. */
+/** Makes the key unreachable, waits for running transfers, and frees it. */
 void mkey_delete(struct mkey *key);
 
 /**
- * Begins a change: locks the key and returns a writable copy of its mapping (entries included). Returns NULL, without
- * the lock, if there is not enough memory. The change ends with mkey_publish() or mkey_discard(), which unlock.
+ * Locks the key and returns a writable copy of its mapping, entries included. Returns NULL, without the lock, if memory
+ * is short. mkey_publish() or mkey_discard() ends the change and unlocks.
  */
 struct mapping *mkey_edit(struct mkey *key);
-/**
- * Publishes @next. Returns the epoch stamp of the previous mapping: once it has passed, no thread reads that one
- * (core/epoch.h).
- */
+/** Returns the epoch stamp after which no thread reads the previous mapping (core/epoch.h). */
 uint64_t mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
 
 /**
- * Stores @error in the key unless it holds one already (mlx5dv_mkey_check(3): "the first of these errors is reported to the MKEY
- * and kept there"). Returns true if it was stored. Any thread, inside an epoch section.
+ * Stores @error unless the key holds one (mlx5dv_mkey_check(3)). Returns true if stored. Any thread, inside an epoch
+ * section.
  */
 bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error);
 
 /**
- * Returns true if this error must be reported by a CQE: the first one since the key was armed (mlx5-formats 6, points 7 and 8).
+ * Returns true if a CQE must report this error: the first one since the key was armed (mlx5-formats 6, points 7 and 8).
  */
 static inline bool mkey_claim_error_report(struct mkey *key)
 {
@@ -209,7 +189,7 @@ static inline bool mkey_claim_error_report(struct mkey *key)
 	       !__atomic_exchange_n(&key->error_reported, true, __ATOMIC_RELAXED);
 }
 
-/** Arms the key: the next error is reported by a CQE. */
+/** Lets a CQE report the next error. */
 static inline void mkey_arm_errors(struct mkey *key)
 {
 	__atomic_store_n(&key->error_reported, false, __ATOMIC_RELAXED);

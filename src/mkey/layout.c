@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses translation entries, see layout.h. */
+/* Parses translation entries. */
 #include "mkey/layout.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Second word of a repeat block. A list entry has its key there, and key indices begin above this value. */
+/* Second word of a repeat block. List entries have their key there, and key indices begin above this value. */
 #define REPEAT_BLOCK 0x400u
 #define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* meaning of byte count 0 */
 
@@ -17,9 +17,8 @@ static uint64_t entry_bytes(const struct mapping *next, const struct mlx5_wqe_um
 }
 
 /*
- * Appends list entries after the first @count entries of @next. A byte count of 0 means 2 GiB. An all-zero entry is
- * padding to a multiple of four, or a gap (mlx5-formats 1.9). *@gap records whether a gap has occurred so far. Entries
- * of a fixed size have no byte count, so they are never gaps.
+ * Appends list entries after the first @count entries of @next. An all-zero entry is padding to a multiple of four, or a
+ * gap (mlx5-formats 1.9), recorded in *@gap. Entries of a fixed size have no byte count, so they are never gaps.
  */
 static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *entries, uint32_t bytes, bool *gap)
 {
@@ -81,10 +80,7 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 	if (next->form == LAYOUT_REPEAT || is_repeat(next, &block) || (old && next->gaps))
 		return REFUSAL(why, EACCES, RULE_UMR_OFFSET, number, offset);
 	next->gaps = false;
-	/*
-	 * The entries after the replaced ones stay in place for now, because the new entries need no more room than the
-	 * old ones.
-	 */
+	/* The later entries stay in place for now: the new entries need no more room than those they replace. */
 	parse_entries(next, kept, entries, bytes, &gap);
 	next->gaps |= gap && moved;
 	memmove(&next->entries[next->count], &next->entries[behind], moved * sizeof(next->entries[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes pages present, see pages.h. */
+/* Makes pages present. */
 #include "mkey/pages.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #endif
 
 /*
- * Reads a byte of each page through the kernel, for kernels before 5.14, which lack MADV_POPULATE. The kernel reports EFAULT
- * rather than sending a signal. Missing write permission is not detected.
+ * Reads a byte of each page, for kernels before 5.14, which lack MADV_POPULATE. The system call reports EFAULT instead
+ * of a signal. Missing write permission is not detected.
  */
 static int touch_pages(uintptr_t first, uintptr_t end, uintptr_t page)
 {
@@ -45,7 +45,7 @@ int pages_present(const void *address, uint64_t length, bool write)
 	if (!madvise((void *)first, end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	if (errno == EINVAL || errno == ENOSYS || errno == EPERM) {
-		/* The kernel is old, or a sandbox refuses the call, or the memory is readable but not writable. */
+		/* The kernel is old, or a sandbox refuses the call, or the memory is not writable. */
 		if (write && !madvise((void *)first, end - first, MADV_POPULATE_READ))
 			return -EFAULT;
 		return touch_pages(first, end, page);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Pages of this process, for registration (which pins) and on-demand access (which faults pages in). Any thread; makes a system
- * call.
- */
+/* Pages of this process, for registration and on-demand access. Any thread; makes a system call. */
 #ifndef SOFTHCA_MKEY_PAGES_H
 #define SOFTHCA_MKEY_PAGES_H
 
@@ -11,8 +8,8 @@
 #include <stdint.h>
 
 /**
- * Makes the pages of [@address, +@length) present, and writable if @write, as the kernel does when it pins them. Returns 0,
- * -EFAULT if memory is not mapped or does not allow the access, or -ENOMEM. Length 0 always succeeds.
+ * Makes the pages of [@address, +@length) present, and writable if @write, as the kernel does when it pins them. Returns
+ * 0, -EFAULT if memory is not mapped or does not allow the access, or -ENOMEM. Length 0 succeeds.
  */
 int pages_present(const void *address, uint64_t length, bool write);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prefetches pages of on-demand regions (commands.h, ibv_advise_mr(3)). */
+/* Prefetches pages of on-demand regions (ibv_advise_mr(3)). */
 #include <errno.h>
 
 #include "core/epoch.h"
@@ -7,7 +7,7 @@
 #include "mkey/key.h"
 #include "mkey/pages.h"
 
-/* Checks the range and sets *@memory to its memory. Inside an epoch section. */
+/* Checks the range and sets *@memory. Inside an epoch section. */
 static int prefetch_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
 			   const uint8_t **memory)
 {
@@ -36,10 +36,7 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 	epoch_enter();
 	error = prefetch_memory(pd, lkey, address, length, write, &memory);
 	epoch_leave();
-	/*
-	 * Done outside the epoch section, because faulting pages in may take long. On-demand regions are not pinned, so
-	 * the region may end meanwhile.
-	 */
+	/* Outside the epoch section, because it may take long. The region may end meanwhile: it is not pinned. */
 	if (!error && populate)
 		error = pages_present(memory, length, write);
 	return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of signature domains, see psv.h. */
+/* State of signature domains. */
 #include "mkey/psv.h"
 
 #include <errno.h>

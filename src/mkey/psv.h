@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PSVs hold the state of a key's signature domains (mlx5-formats 1.11, 1.13). softhca keeps the state of block
- * signatures in the key (mkey/block_progress.h). So only a transaction signature uses its PSV, through which it
- * continues from one key to the next.
+ * The state of signature domains (mlx5-formats 1.11, 1.13). Only a transaction signature uses its PSV, to continue from
+ * one key to the next; that of block signatures is in the key (mkey/block_progress.h).
  *
- * The driver creates PSVs with hca_psv_create() and owns them. Look them up inside epoch sections. Lock: the device's
- * psv_lock, a leaf, covers all members except pd and index.
+ * The driver owns PSVs. Look them up inside epoch sections. Lock: the device's psv_lock, a leaf, covers all members
+ * except pd and index.
  */
 #ifndef SOFTHCA_MKEY_PSV_H
 #define SOFTHCA_MKEY_PSV_H
@@ -15,24 +14,19 @@
 struct psv {
 	struct hca_pd *pd;
 	uint32_t index;
-	uint64_t transient; /* format of SET_PSV: a running 32-bit CRC in the upper half */
-	/*
-	 * The key configuration that used the PSV last, and the initial value of its CRC: data that is read again must
-	 * begin with the same value.
-	 */
+	uint64_t transient; /* as in SET_PSV: a running 32-bit CRC in the upper half */
+	/* The configuration that used the PSV last, and its initial CRC: data that is read again must begin with it. */
 	uint64_t serial, version, start;
 };
 
-/** Returns PSV @index if it belongs to domain @pd, otherwise NULL. */
+/** Returns NULL if PSV @index does not belong to domain @pd. */
 struct psv *psv_find(struct hca *hca, uint32_t index, uint32_t pd);
 
-/** Sets the state of @psv to @transient (SET_PSV). */
 void psv_set(struct psv *psv, uint64_t transient);
 
-/** Returns the initial running CRC for configuration @version of the key with @serial. Repeated calls return the same value. */
+/** Returns the initial CRC for configuration @version of the key with @serial, in repeated calls the same. */
 uint32_t psv_begin(struct psv *psv, uint64_t serial, uint64_t version);
 
-/** Stores the running CRC after all data of a key was processed. */
 void psv_store(struct psv *psv, uint32_t running);
 
 #endif

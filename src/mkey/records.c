@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies between layouts and contiguous memory, see records.h. */
+/* Copies between layouts and contiguous memory. */
 #include "mkey/records.h"
 
 #include <string.h>
 
 #include "mkey/copy.h"
 
-/*
- * Bytes of a block. Repetitions are copied in blocks of this many contiguous bytes, one entry after the other, so that
- * the block stays in the L1 cache.
- */
+/* Repetitions are copied in blocks of contiguous bytes, entry by entry, so that the block stays in the L1 cache. */
 #define BLOCK_BYTES 8192
 
 uint64_t walk_repetitions(const struct walk *walk)
@@ -22,8 +19,8 @@ uint64_t walk_repetitions(const struct walk *walk)
 }
 
 /*
- * Copies records of a constant size, which the compiler turns into moves. The ranges may overlap, so each record is
- * read into a buffer first, which stays in registers.
+ * Copies records of a constant size, which become register moves. Each is read whole first, because the ranges may
+ * overlap.
  */
 #define EACH(size)                                                                                                     \
 	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                       \
@@ -74,7 +71,7 @@ static bool always_supported(void)
 }
 
 #ifdef __x86_64__
-/* A cache line; moved with the widest registers that the enclosing function's target allows. */
+/* A cache line, moved with the widest registers of the enclosing function's target. */
 typedef uint8_t line __attribute__((vector_size(64), aligned(1), may_alias));
 
 #define EACH_LINES(lines)                                                                                              \
@@ -147,7 +144,7 @@ static uint8_t *entry_memory(const struct walk *walk, uint32_t entry, uint64_t r
 	return (uint8_t *)((uintptr_t)walk->base[entry] + repetition * walk->level[0].map->entries[entry].stride);
 }
 
-/* Copies @count records. @last: the last record ends the message and is stored with release. */
+/* @last: the last record ends the message and is stored with release. */
 static inline void copy_records_last(record_copy *copy, uint8_t *to, uint64_t to_step, const uint8_t *from,
 				     uint64_t from_step, uint64_t bytes, uint64_t count, bool last)
 {
@@ -192,7 +189,7 @@ void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, b
 	}
 }
 
-/* Takes the next piece of the list of @walk, at most @most bytes. Returns its length, which is 0 for an entry without bytes. */
+/* Takes the next piece of a list, at most @most bytes. Returns its length, 0 for an entry without bytes. */
 static inline uint64_t next_in_list(struct walk *walk, uint64_t most, uint8_t **memory)
 {
 	struct walk_level *level = &walk->level[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ring of refused accesses, see refused.h. */
+/* Ring of refused accesses. */
 #include "mkey/refused.h"
 
 #include <stdlib.h>

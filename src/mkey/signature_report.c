@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports signature errors, see signature_report.h. */
+/* Reports signature errors. */
 #include "mkey/signature_report.h"
 
 #include "block/field.h"
 
-/* Returns the syndrome of the first bad part. mlx5dv_mkey_check(3): guard, then application tag, then reference tag. */
+/* Returns the first bad part, in the order of mlx5dv_mkey_check(3): guard, application tag, reference tag. */
 static uint16_t syndrome_of(const struct signature_domain *domain, uint64_t difference)
 {
 	if (difference & guard_bytes(domain))
@@ -12,7 +12,7 @@ static uint16_t syndrome_of(const struct signature_domain *domain, uint64_t diff
 	return difference & FIELD_APP ? SYNDROME_APP_TAG : SYNDROME_REF_TAG;
 }
 
-/* Returns the part of @field that @type names, as a number (mlx5-formats 3.5). */
+/* Returns the part of @field that @type names (mlx5-formats 3.5). */
 static uint64_t field_number(uint64_t field, enum mlx5dv_mkey_err_type type, const struct signature_domain *domain)
 {
 	switch (type) {
@@ -60,9 +60,8 @@ static struct refusal explain_error(const struct block_stage *stage, const struc
 }
 
 /*
- * mlx5dv_mkey_check(3), offset: "within the transfer where the error happened. In block signature, this is guaranteed to be
- * a block boundary offset". Returns the offset in the message at which the block begins, or at which the message enters the key
- * if that is inside the block, as bytes of other SGEs are not part of the error.
+ * mlx5dv_mkey_check(3): "guaranteed to be a block boundary offset". Returns where the block begins in the message, or
+ * where the message enters the key if that is inside the block: bytes of other SGEs are not part of the error.
  */
 static uint64_t offset_in_message(const struct block_stage *stage, uint64_t number)
 {
@@ -73,7 +72,7 @@ static uint64_t offset_in_message(const struct block_stage *stage, uint64_t numb
 	return (uint64_t)(offset < start ? start : offset);
 }
 
-/* Stores @error in the key. mlx5dv_mkey_check(3): "actual" is computed from the data, "expected" is the value of the field. */
+/* mlx5dv_mkey_check(3): "actual" is computed from the data, "expected" is the value of the field. */
 static bool keep_error(const struct block_stage *stage, const struct signature_error *error)
 {
 	const struct signature_domain *input = stage->signature.input;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The block stage: checks, beginning, end, and its memory; see stage.h. */
+/* The block stage: checks, beginning, end and memory side. */
 #include "mkey/stage.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "mkey/stage_parts.h"
 #include "mkey/copy.h"
 
-/* Limit of positions. Positions beyond it never refer to memory, and the sum of two positions does not wrap. */
+/* Positions beyond never refer to memory, and the sum of two positions does not wrap. */
 #define POSITION_LIMIT (UINT64_C(1) << 61)
 /* AES-XTS has no shorter units (IEEE 1619). */
 #define SHORTEST_UNIT 16
@@ -62,8 +62,8 @@ static void stage_restore(struct block_stage *stage, const struct block_reached 
 }
 
 /*
- * Restores the state of a reception that stopped at @wire, from the queue pair or otherwise from the key. Only the
- * queue pair keeps the bytes of an incomplete data unit.
+ * Restores the state of a reception that stopped at @wire, from the queue pair, otherwise from the key. Only the queue
+ * pair keeps the bytes of an incomplete data unit.
  */
 static void find_progress(struct block_stage *stage, uint64_t wire)
 {
@@ -73,7 +73,7 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 
 	if (found)
 		stage_restore(stage, own->reached);
-	/* Clear the stored position: later data continues from this transfer, not from the previous one. */
+	/* Later data continues from this transfer. */
 	if (own)
 		own->valid = false;
 	if (!key || !__atomic_load_n(&key->has_reached, __ATOMIC_RELAXED))
@@ -109,7 +109,6 @@ static struct block_reached reached_of(const struct block_stage *stage)
 	return reached;
 }
 
-/* Returns true if the position is inside a block or data unit, so that the next packet needs the state of this one. */
 static bool inside_block(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -121,7 +120,7 @@ static bool inside_block(const struct block_stage *stage)
 	return at->in_field || at->raw % at->input->block || at->raw % at->output->block;
 }
 
-/* Allocates @own's members. Without memory no state is kept, and the block is neither checked nor gets a field (mkey/stage.h). */
+/* Without memory no state is kept, and the block is neither checked nor gets a field (mkey/stage.h). */
 static bool progress_reserve(struct block_progress *own, bool with_unit)
 {
 	if (!own->reached)
@@ -137,7 +136,7 @@ static void keep_own(const struct block_stage *stage, const struct block_reached
 
 	if (!own)
 		return;
-	/* Between messages only the key's state is valid, because another queue pair may use the key. */
+	/* Between messages only the key's state is valid: another queue pair may use the key. */
 	own->valid = (stage->access.unfinished || reached->held) && progress_reserve(own, reached->held);
 	if (!own->valid)
 		return;
@@ -156,7 +155,7 @@ static bool block_has_signature(const struct block_stage *stage)
 	return setup->enabled && !setup->transaction && ((input->field && setup->checked) || output->field);
 }
 
-/* Returns the block inside which @stage has stopped; block 0: none. */
+/* Block 0: none. */
 static struct hca_cut_block cut_block_of(const struct block_stage *stage)
 {
 	const struct signature_setup *setup = &stage->setup->signature;
@@ -207,8 +206,8 @@ void stage_end(struct block_stage *stage)
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
 /*
- * Returns the position on the cipher's side at which the last data unit of a reception ends: @end if the message may end there,
- * otherwise the end of the key.
+ * Returns where the last data unit of a reception ends on the cipher's side: at @end if the message may end there,
+ * otherwise at the end of the key.
  */
 static uint64_t last_unit_end(const struct walk_access *access, const struct mapping *map, uint64_t end)
 {
@@ -228,9 +227,9 @@ static bool unit_continues(const struct walk_access *access, const struct mappin
 }
 
 /*
- * Checks the boundaries of data units. A reception is deciphered by whole units. It must begin at a unit, or continue where the
- * previous packet ended. It must end with a unit, with a part of one that can be deciphered alone, or at the end of the key,
- * unless more of the message follows.
+ * Checks the boundaries of data units. A reception is deciphered by whole units: it must begin at a unit or where the
+ * previous packet ended, and end with a unit, with a part that can be deciphered alone, or at the end of the key, unless
+ * more of the message follows.
  */
 static int check_units(const struct walk_access *access, const struct mapping *map, bool sends, uint64_t wire,
 		       uint64_t length, const struct transfer_range *range, struct refusal *why)
@@ -245,14 +244,14 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 		return REFUSAL(why, EACCES, RULE_CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
 	if (sends)
 		return 0;
-	/* A transfer of field bytes alone may have no bytes on the cipher's side, and then does not begin a unit. */
+	/* A transfer of field bytes alone may have no bytes on the cipher's side, and begins no unit. */
 	if ((first % cipher->unit && first != end && !unit_continues(access, map, wire, first)) ||
 	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
 		return REFUSAL(why, EACCES, RULE_CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;
 }
 
-/* Checks everything except the memory, and stores the memory's range in range->memory. */
+/* Checks everything except the memory. Stores its range in range->memory. */
 static int check_transfer(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
 			  uint64_t length, struct transfer_range *range, struct refusal *why)
 {
@@ -349,18 +348,17 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->start = 0;
 	stage->begun = false;
 	begin_cipher(stage, range);
-	/* Set member by member, for the reason given at transfer_range_set(). */
+	/* Set member by member: see transfer_range_set(). */
 	stage->cipher.memory = (struct piece){.address = piece.address, .length = piece.length};
 	stage->piece = (struct piece){0};
-	/* With a cipher on the memory side, the signature works on deciphered units instead of memory. */
+	/* With a cipher on the memory side, the signature works on deciphered units. */
 	if (!cipher_on_memory(stage))
 		stage->piece = (struct piece){.address = piece.address, .length = piece.length};
 	return 0;
 }
 
 /*
- * Completes stage_begin() with the steps that need scratch memory: reads the bytes before the transfer, or restores earlier
- * state.
+ * Completes stage_begin() when scratch memory is there: reads the bytes before the transfer, or restores earlier state.
  */
 static void stage_start(struct block_stage *stage, uint8_t *scratch)
 {
@@ -503,7 +501,7 @@ void memory_skip(struct block_stage *stage, uint64_t bytes)
 
 		memory_ready(stage);
 		part = min_bytes(bytes, stage->piece.length);
-		/* Skipped bytes of a data unit become zero, because the unit is written as a whole. */
+		/* Zeroed, because the unit is written as a whole. */
 		if (!stage->transmits && cipher_on_memory(stage))
 			copy_bytes(stage->piece.address, NULL, part);
 		memory_passed(stage, part);

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes whole blocks that are contiguous on both sides, many at a time: the usual, fast case. Passes the data of all blocks
- * first, then their fields.
+ * The usual, fast case: many whole blocks that are contiguous on both sides. Their data is passed before their fields.
  */
 #include <string.h>
 
 #include "block/field.h"
 #include "mkey/stage_parts.h"
 
-/* Blocks per run; fewer if two guards read the data twice, so that the second pass hits the L1 cache. */
+/* Blocks per run; fewer if two guards read the data, so that the second pass hits the L1 cache. */
 #define RUN_BLOCKS 32
 #define RUN_BLOCKS_TWICE 4
-/*
- * Length from which the data of a transfer is expected to be in memory, because the caches of a core cannot hold both
- * sides.
- */
+/* Length from which the data is expected in memory: the caches of a core cannot hold both sides. */
 #define FAR_BYTES (UINT64_C(4) << 20)
 
 static const uint64_t no_guards[RUN_BLOCKS];
@@ -25,10 +21,10 @@ struct block_run {
 	size_t from_stride, to_stride;
 	size_t block; /* bytes of data */
 	size_t count;
-	bool far; /* see struct guard_blocks */
+	bool far;
 };
 
-/* Generator for the fields of a domain in a run: like field_of_block(), but without its branches. */
+/* Like field_of_block(), without its branches. */
 struct field_maker {
 	uint64_t constant;
 	uint32_t reference, step;
@@ -50,7 +46,7 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 	return guard << maker->shift | maker->constant | (uint32_t)(maker->reference + maker->step * (uint32_t)place);
 }
 
-/* Copies the data, and computes the guards of input and output. NULL: that guard is not needed, or is the same as the other. */
+/* Copies the data and computes the guards. NULL: that guard is not needed, or is the same as the other. */
 static void run_pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
 			  uint64_t *output_guards)
 {
@@ -129,7 +125,7 @@ static void run_make_fields(const struct block_stage *stage, const struct block_
 		run_make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
-/* Returns @bytes / @block, but at most @most. Avoids a 64-bit division, which is slow. */
+/* Returns @bytes / @block, at most @most. Avoids a slow 64-bit division. */
 static size_t blocks_in(uint64_t bytes, uint64_t block, size_t most)
 {
 	return bytes >= most * block ? most : (uint32_t)bytes / (uint32_t)block;

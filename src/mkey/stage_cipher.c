@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cipher of the block stage: AES-XTS over data units, on the memory side or the wire side of the signature. A unit is
- * transformed as a whole, in scratch memory, or directly from one side to the other if both are contiguous.
- *
- * A transmission may begin and end anywhere; its units are read whole. In a reception, an incomplete unit stays in scratch
- * until its rest arrives. The last unit of a key may be shorter than the others.
+ * AES-XTS over data units, in scratch memory, or directly if both sides are contiguous. Units of a transmission are read
+ * whole. In a reception, an incomplete unit waits in scratch. The last unit of a key may be shorter.
  */
 #include <string.h>
 
 #include "mkey/stage_parts.h"
 
-/* Enciphers or deciphers @bytes from position @position of the cipher's side, by the direction of the transfer. */
+/* Transforms @bytes from @position of the cipher's side, in the direction of the transfer. */
 static void stage_transform(const struct block_stage *stage, uint64_t position, void *to, const void *from,
 			    uint64_t bytes)
 {
@@ -29,7 +26,7 @@ static void stage_transform(const struct block_stage *stage, uint64_t position, 
 		stage->map->number, units.first, bytes);
 }
 
-/* Returns the bytes of whole units among @bytes, including the shorter last unit at the limit. */
+/* Returns the bytes of whole units among @bytes; the last one may be shorter. */
 static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
 {
 	uint64_t left = stage->cipher.limit > stage->cipher.position ? stage->cipher.limit - stage->cipher.position : 0;
@@ -37,7 +34,7 @@ static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
 	return bytes >= left ? left : bytes - bytes % stage->setup->cipher.unit;
 }
 
-/* Returns the bytes of whole units among @bytes that fit into scratch. */
+/* Limits whole_units() to scratch. */
 static uint64_t scratch_units(const struct block_stage *stage, uint64_t bytes)
 {
 	uint32_t unit = stage->setup->cipher.unit;
@@ -71,7 +68,7 @@ void cipher_memory_ready(struct block_stage *stage)
 	stage->piece = (struct piece){.address = cipher->scratch, .length = bytes};
 }
 
-/* Receiving: deciphers and writes the unit in scratch if it is complete. */
+/* Receiving: deciphers and writes the unit in scratch if complete. */
 static void end_unit(struct block_stage *stage)
 {
 	struct cipher_stage *cipher = &stage->cipher;
@@ -100,7 +97,7 @@ void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
 
 /* ---- on the wire side ----------------------------------------------------------------------------------------- */
 
-/* Returns the bytes of whole units that can be transformed directly in contiguous memory, without scratch; 0 with a signature. */
+/* Returns the bytes of whole units that need no scratch; 0 with a signature. */
 static uint64_t direct_units(struct block_stage *stage, uint64_t bytes)
 {
 	if (stage->setup->signature.enabled)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The signature between memory and wire (mlx5-formats 4.7). Data is copied while guards are computed; fields are checked,
- * copied, generated and stripped at the ends of blocks. Both directions use the same arithmetic with input and output
- * exchanged.
- */
+/* The signature between memory and wire (mlx5-formats 4.7). */
 #include <string.h>
 
 #include "block/field.h"
@@ -55,7 +51,7 @@ static uint64_t expected_input(const struct signature_stage *at)
 	return field_of_block(at->input, at->raw / at->input->block - 1, guard);
 }
 
-/* Returns the field of the output. The bytes that are copied come from @found, the field of the input. */
+/* Returns the field of the output. Copied bytes come from @found, the field of the input. */
 static uint64_t output_field(const struct block_stage *stage, uint64_t found)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -93,7 +89,7 @@ static void transaction_store(const struct block_stage *stage, const struct sign
 		psv_store(psv, (uint32_t)guard);
 }
 
-/* When all of the data has been processed from its beginning, stores the guards in the PSVs, where the next key continues. */
+/* Stores the guards in the PSVs after all of the data, for the next key. */
 static void end_transaction(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -106,7 +102,7 @@ static void end_transaction(const struct block_stage *stage)
 
 /* ---- data ----------------------------------------------------------------------------------------------------- */
 
-/* Copies @bytes, at most a block, and updates the guards. A NULL @from is the null key. A NULL @to: only updates the guards. */
+/* Copies @bytes, at most a block, and updates the guards. NULL @from: the null key. NULL @to: only the guards. */
 static void signature_pass_data(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
 	struct signature_stage *at = &stage->signature;
@@ -127,7 +123,7 @@ static void signature_pass_data(struct block_stage *stage, uint8_t *to, const ui
 		end_transaction(stage);
 }
 
-/* Returns the data bytes until a block of either side ends, limited to BLOCK_LARGEST. */
+/* Returns the data bytes until a block of either side ends, at most BLOCK_LARGEST. */
 static uint64_t until_boundary(const struct signature_stage *at)
 {
 	uint64_t input = at->input->block - at->raw % at->input->block;
@@ -138,7 +134,7 @@ static uint64_t until_boundary(const struct signature_stage *at)
 
 /* ---- transmitting --------------------------------------------------------------------------------------------- */
 
-/* Reads the memory field after byte raw - 1. Checks it now or, if @later, when the wire field is complete. Returns the field. */
+/* Reads and returns the memory field after byte raw - 1. Checks it now or, if @later, after the wire field. */
 static uint64_t end_memory_block(struct block_stage *stage, bool later)
 {
 	struct signature_stage *at = &stage->signature;
@@ -189,7 +185,6 @@ static uint64_t transmit_field(struct block_stage *stage, uint8_t *to, uint64_t 
 	return bytes;
 }
 
-/* Handles the ends of blocks at this position, after data was read from memory. */
 static void transmit_boundary(struct block_stage *stage)
 {
 	struct signature_stage *at = &stage->signature;
@@ -235,7 +230,7 @@ void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 	}
 }
 
-/* Reads the data from the beginning of its block to position @raw, for the guards. */
+/* Reads the beginning of the block up to @raw, for the guards. */
 static void read_ahead(struct block_stage *stage, uint64_t raw)
 {
 	struct signature_stage *at = &stage->signature;
@@ -275,8 +270,8 @@ static void begin_transmission(struct block_stage *stage)
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 
 /*
- * Writes the memory field after byte raw - 1. If the block was entered in the middle, its guard is unknown, and only copied
- * bytes are written. If the wire field was entered in the middle, nothing is written.
+ * Writes the memory field after byte raw - 1. If the block was entered in the middle, its guard is unknown, and only
+ * copied bytes are written; nothing if the wire field was.
  */
 static void write_memory_field(struct block_stage *stage, uint64_t found)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Builds, reads and copies streams, see stream.h. */
+/* Builds, reads and copies streams. */
 #include "core/thread_memory.h"
 #include "mkey/stream.h"
 
@@ -11,7 +11,7 @@
 #include "mkey/records.h"
 #include "mkey/refused.h"
 
-/* Returns the access of @stream with the flag @more. If the flag differs, which is rare, fills and returns @own. */
+/* Returns @own, a copy with @more, if the access of @stream differs, which is rare. */
 static inline const struct walk_access *part_access(const struct stream *stream, bool more, struct walk_access *own)
 {
 	if (__builtin_expect(stream->access->more == more, 1))
@@ -38,10 +38,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
-		/*
-		 * The stream has room for one stage, which is begun for the first part with a stage; further ones are
-		 * only checked.
-		 */
+		/* There is room for one stage, for the first part with a stage; further ones are only checked. */
 		if (stream->staged != STREAM_PARTS)
 			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
@@ -65,7 +62,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	return 0;
 }
 
-/* Fills the part after the last one. Records a refusal, or reports the access to the observer of keys. */
+/* Fills the part after the last one. Records a refusal, or reports the access to the key observer. */
 static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	const struct walk_access *access = stream->access;
@@ -79,14 +76,14 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 }
 
 /*
- * Returns the memory of the part after the last one, if key @number would be plain without guards
- * (observe/page_guard.h), and no guard has to act there.
+ * Returns the memory of the part after the last one if only page guards (observe/page_guard.h), none of which acts
+ * there, keep @number from being plain.
  */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	/* With page_guard_last_first, a WRITE needs copied_last_first(). */
+	/* Such a WRITE needs copied_last_first(). */
 	bool is_write = page_guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
 
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write
@@ -131,7 +128,7 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 	}
 }
 
-/* Returns the bytes of the message directly before segment @i in the same key. @lead: those before the first segment. */
+/* @lead: bytes of the message directly before the first segment. */
 static RARE uint64_t segment_bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
 {
 	uint64_t bytes = 0;
@@ -182,8 +179,7 @@ static void advance_piece(struct stream *stream, uint64_t bytes)
 }
 
 /*
- * Begins the walk of the current part, which was checked when it was added. If another thread has changed the key since, the
- * part becomes a null piece.
+ * Begins the walk of the current part, which becomes a null piece if another thread has changed the key since the check.
  */
 static __attribute__((noinline)) void begin_walk(struct stream *stream)
 {
@@ -204,7 +200,7 @@ static __attribute__((noinline)) void begin_walk(struct stream *stream)
 	stream->current++;
 }
 
-/* Fills stream->piece with the next piece. Returns false at the end. */
+/* Returns false at the end. */
 static bool refill_piece(struct stream *stream)
 {
 	for (;;) {
@@ -234,7 +230,6 @@ static bool refill_piece(struct stream *stream)
 	}
 }
 
-/* Returns true if the next piece of @stream comes from a layout. */
 static inline SPECIALISED bool at_layout(struct stream *stream)
 {
 	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
@@ -244,13 +239,13 @@ static inline SPECIALISED bool at_layout(struct stream *stream)
 	return stream->walking;
 }
 
-/* Returns true if the current piece of @stream, or the next one if it is used up, is memory. */
+/* Returns true if the current piece, or the next one if it is used up, is memory. */
 static inline SPECIALISED bool at_memory(struct stream *stream)
 {
 	return (stream->piece.length || refill_piece(stream)) && stream->piece.address;
 }
 
-/* Returns how many repetitions of @records can be copied to or from the current piece of @memory. */
+/* Returns how many repetitions fit into the current piece of @memory. */
 static inline SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
 {
 	uint64_t count, most;
@@ -264,13 +259,12 @@ static inline SPECIALISED uint64_t records_at_once(struct stream *records, struc
 	return count < most ? count : most;
 }
 
-/* Returns true if the current part of @stream is a key with a layout. */
 static inline SPECIALISED bool has_layout(const struct stream *stream)
 {
 	return stream->current < stream->count && stream->part[stream->current].key;
 }
 
-/* Copies repetitions. Returns the bytes copied, 0 unless one side is a repeated layout and the other contiguous memory. */
+/* Copies repetitions. Returns the bytes copied, 0 unless the other side is contiguous memory. */
 static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_t length)
 {
 	uint64_t count = records_at_once(source, sink, length), bytes;
@@ -290,7 +284,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	return bytes;
 }
 
-/* Returns how many bytes of @list can be copied to or from the current piece of @memory. */
+/* Returns how many bytes of @list fit into the current piece of @memory. */
 static inline SPECIALISED uint64_t list_at_once(struct stream *list, struct stream *memory, uint64_t length)
 {
 	if (!at_layout(list) || !list->walk.region || !at_memory(memory))
@@ -300,7 +294,7 @@ static inline SPECIALISED uint64_t list_at_once(struct stream *list, struct stre
 	return length < list->walk.left ? length : list->walk.left;
 }
 
-/* Copies entries of a list in one region. Returns the bytes copied, 0 unless the other side is contiguous memory. */
+/* Like copy_records(), for entries of a list in one region. */
 static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t length)
 {
 	uint64_t bytes = list_at_once(source, sink, length);
@@ -320,10 +314,10 @@ static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t l
 
 /* ---- block stages --------------------------------------------------------------------------------------------- */
 
-/* Buffer for wire bytes between two stages, or between a stage and scattered memory: a few blocks, within the L1 cache. */
+/* Wire bytes between two stages, or a stage and scattered memory: a few blocks, within the L1 cache. */
 #define WIRE_BYTES 8448u
 
-/* Buffers of one copy operation. Not part of struct stream, as there are many streams. */
+/* Buffers of one copy. Not in struct stream, as there are many streams. */
 struct workspace {
 	uint8_t wire[WIRE_BYTES];
 	uint8_t source_scratch[STAGE_SCRATCH], sink_scratch[STAGE_SCRATCH];
@@ -336,10 +330,7 @@ static void end_stage(struct stream *stream)
 	stream->staging = false;
 }
 
-/*
- * Returns the offset of the current piece in the message. refill_piece() has already advanced past a part that consists
- * of one piece.
- */
+/* Returns the offset of the current piece in the message. refill_piece() has already passed a part of one piece. */
 static uint64_t offset_of_piece(const struct stream *stream)
 {
 	uint32_t part = stream->walking ? stream->current : stream->current - 1;
@@ -351,7 +342,8 @@ static uint64_t offset_of_piece(const struct stream *stream)
 }
 
 /*
- * Begins the stage of the current piece. If another thread has changed the key since the check, the piece becomes a null piece.
+ * Begins the stage of the current piece, which becomes a null piece if another thread has changed the key since the
+ * check.
  */
 static bool ready_stage(struct stream *stream)
 {
@@ -363,7 +355,7 @@ static bool ready_stage(struct stream *stream)
 
 	if (stream->staging)
 		return true;
-	/* If so, refill_piece() has already advanced past the part of the piece. */
+	/* refill_piece() has already passed the part. */
 	stream->staging = stream->staged == stream->current - 1 && !stream->walking;
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
@@ -383,7 +375,6 @@ static bool ready_stage(struct stream *stream)
 	return stream->staging;
 }
 
-/* Advances past @bytes that the stage has processed. */
 static void advance_staged(struct stream *stream, uint64_t bytes)
 {
 	advance_piece(stream, bytes);
@@ -391,7 +382,7 @@ static void advance_staged(struct stream *stream, uint64_t bytes)
 		end_stage(stream);
 }
 
-/* Reads the next wire bytes of @source to @to: at most @length, and at most its current piece. Returns their number. */
+/* Reads at most @length wire bytes, and at most the current piece. Returns their number. */
 static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, uint8_t *scratch)
 {
 	if (length > source->piece.length)
@@ -406,7 +397,7 @@ static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, 
 	return length;
 }
 
-/* Writes wire bytes from @from: at most @length, and at most the current piece of @sink. Returns their number. */
+/* Writes at most @length wire bytes, and at most the current piece. Returns their number. */
 static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t length, uint8_t *scratch)
 {
 	if (length > sink->piece.length)
@@ -421,7 +412,7 @@ static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t l
 	return length;
 }
 
-/* Copies up to WIRE_BYTES through the workspace. Returns the bytes copied. */
+/* Copies at most WIRE_BYTES. Returns the bytes copied. */
 static uint64_t copy_through_workspace(struct stream *sink, struct stream *source, uint64_t length,
 				       struct workspace *space)
 {
@@ -436,7 +427,7 @@ static uint64_t copy_through_workspace(struct stream *sink, struct stream *sourc
 	return written;
 }
 
-/* Copies if one side or both pass a stage: directly from or to the memory of the other side if its pieces are large enough. */
+/* Copies if a side passes a stage: without buffer if the pieces of the other side are large enough. */
 static uint64_t copy_staged(struct stream *sink, struct stream *source, uint64_t length, struct workspace *space)
 {
 	uint64_t bytes = length;
@@ -464,7 +455,7 @@ static inline bool meets_stage(const struct stream *sink, const struct stream *s
 	return sink->piece.stage || source->piece.stage;
 }
 
-/* Copies while one side passes a stage; returns what remains of @length. */
+/* Returns the rest of @length once no side passes a stage. */
 static __attribute__((noinline)) uint64_t copy_stages(struct stream *sink, struct stream *source, uint64_t length)
 {
 	THREAD_VARIABLE(struct workspace, space);
@@ -514,7 +505,7 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 	}
 }
 
-/* Returns the memory of @stream if it is unused and one piece of @length bytes; otherwise NULL. */
+/* Returns NULL unless @stream is unused and one piece of @length bytes. */
 static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 {
 	const struct stream_part *part = &stream->part[0];
@@ -526,8 +517,8 @@ static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 }
 
 /*
- * Copies the end of a WRITE with its last bytes first and the rest later, an order that adapters may use: see observe/page_guard.h.
- * Returns false if @sink is not the end of a WRITE, or one of the streams is not one piece of memory.
+ * Copies the end of a WRITE last bytes first, as adapters may (observe/page_guard.h). Returns false if @sink is not the
+ * end of a WRITE, or a stream is not one piece of memory.
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
 {

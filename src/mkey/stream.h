@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream is the payload of one packet: a sequence of ranges of keys or plain memory, read or written front to back. Data
- * moves by copying a source stream into a sink stream.
+ * A stream is the payload of one packet: ranges of keys or plain memory, read or written front to back.
  *
- * Adding a range checks the whole access (walk.h), so every range of a finished stream may be used. A stream refers to mappings
- * and to WQE memory: it lives inside one epoch section, and no longer than the WQE that it was built from. One thread uses it.
+ * Adding a range checks the whole access (walk.h), so every range may be used. A stream lives inside one epoch section,
+ * and no longer than the WQE that it was built from. One thread uses it.
  */
 #ifndef SOFTHCA_MKEY_STREAM_H
 #define SOFTHCA_MKEY_STREAM_H
@@ -18,8 +17,8 @@
 #include "mkey/walk.h"
 
 /*
- * A WQE can have fewer data segments than this, because its control segment takes one slot. So no code checks for the
- * end of the array.
+ * More than the data segments of any WQE (the control segment takes one slot), so no code checks for the end of the
+ * array.
  */
 #define STREAM_PARTS (LIMIT_MAX_WQE_SIZE / 16)
 
@@ -30,30 +29,30 @@ struct stream_part {
 	uint64_t key_address;
 	const struct mapping *stage; /* …or, if not NULL: pass a block stage of this key from `key_address` */
 	uint64_t lead; /* bytes of the message directly before this part in the same key; undefined for plain memory */
-	bool more;     /* the message continues directly after this part, in the same key */
+	bool more;     /* the message continues directly after it, in the same key */
 };
 
 struct stream {
 	const struct walk_access *access;
 	uint8_t rights;  /* enum key_rights that the keys must grant */
 	uint64_t length; /* of all parts */
-	/* Offset of the first byte in the message; modulo 2^64, as the header of a datagram precedes the message. */
+	/* Offset of the first byte in the message; modulo 2^64, as a datagram's header precedes the message. */
 	uint64_t offset;
-	uint8_t *whole; /* the memory, while the stream is one unused contiguous piece; otherwise NULL */
+	uint8_t *whole; /* the memory of an unused stream of one contiguous piece; otherwise NULL */
 	uint32_t count;
-	uint32_t walked; /* part that `walk` was prepared for, or STREAM_PARTS */
-	/* Current part. Not next to `count`: a combined load of both would stall, as they are stored separately. */
+	uint32_t walked; /* part of `walk`, or STREAM_PARTS */
+	/* Not next to `count`: a combined load would stall, as both are stored separately. */
 	uint32_t current;
-	bool walking;       /* `piece` came from the walk */
+	bool walking;       /* `piece` is from the walk */
 	bool staging;       /* `stage` was begun with `piece` */
-	uint32_t staged;    /* part that `stage` was prepared for, or STREAM_PARTS */
-	struct piece piece; /* rest of the current piece */
+	uint32_t staged;    /* part of `stage`, or STREAM_PARTS */
+	struct piece piece; /* rest of the current one */
 	struct walk walk;
 	struct block_stage stage;
 	struct stream_part part[STREAM_PARTS];
 };
 
-/** Begins an empty stream. All its keys must grant @rights to @access (NULL: plain memory only). */
+/** All keys of the stream must grant @rights to @access (NULL: plain memory only). */
 static inline void stream_begin(struct stream *stream, const struct walk_access *access, uint8_t rights)
 {
 	stream->access = access;
@@ -71,7 +70,6 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->piece.stage = NULL;
 }
 
-/** Adds plain memory, such as inline data. */
 static inline void stream_add_memory(struct stream *stream, const uint8_t *address, uint64_t length)
 {
 	if (!length)
@@ -81,13 +79,10 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 	stream->length += length;
 }
 
-/** Skips the first @bytes, at most the length, of an unused stream of plain memory. */
+/** Skips the first @bytes of an unused stream of plain memory. */
 void stream_skip(struct stream *stream, uint64_t bytes);
 
-/*
- * Returns the memory if the key is a plain region and the access passes all checks, the usual case. Otherwise returns
- * NULL: the caller must check in detail.
- */
+/* Returns the memory if the key is a plain region and allows the access. NULL: check in detail. */
 static inline SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
 						       uint64_t length)
 {
@@ -101,8 +96,8 @@ static inline SPECIALISED uint8_t *stream_plain_memory(const struct stream *stre
 }
 
 /**
- * Adds [@address, +@length) of @key if that is contiguous memory of a plain region, directly or through a list, and the access is
- * allowed. Otherwise returns false and adds nothing. @more: the message continues directly after it in the same key.
+ * Adds [@address, +@length) of @key if it is contiguous memory of a plain region, directly or through a list, and the
+ * access is allowed. Otherwise returns false. @more: as in struct stream_part.
  */
 static inline SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
 						bool more)
@@ -130,15 +125,15 @@ static inline SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t 
 }
 
 /**
- * Checks and adds [@address, +@length) of @key after stream_add_plain() has returned false. @lead: bytes of the message
- * directly before it in the same key. @more: as there. Returns 0 or -EACCES with @why.
+ * Checks and adds [@address, +@length) of @key after stream_add_plain() has returned false. @lead: as in struct
+ * stream_part. Returns 0 or -EACCES with @why.
  */
 int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, uint64_t lead, bool more,
 		     struct refusal *why);
 
 /**
- * Checks and adds [@address, +@length) of @key, for a message that lies in that key from its beginning. Returns 0 or -EACCES
- * with @why. Length 0 adds nothing.
+ * Checks and adds [@address, +@length) of @key, for a message that lies in it from the beginning. Returns 0 or -EACCES
+ * with @why.
  */
 static inline SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
 					     struct refusal *why)
@@ -149,7 +144,7 @@ static inline SPECIALISED int stream_add_key(struct stream *stream, uint32_t key
 				why);
 }
 
-/** Adds the first @length bytes of the first segment if they lie in a plain region. Otherwise returns false and adds nothing. */
+/** Adds the first @length bytes of the first segment if they lie in a plain region. Otherwise returns false. */
 static inline SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
 							uint32_t count, uint64_t offset, uint64_t length)
 {
@@ -161,14 +156,10 @@ static inline SPECIALISED bool stream_add_plain_segment(struct stream *stream, c
 				bytes > length && stream->access->more);
 }
 
-/**
- * Does the same as stream_add_segments() for any list. @lead: bytes of the message directly before the first segment in the
- * same key.
- */
+/** As stream_add_segments(), for any list. @lead: of the first segment, as in struct stream_part. */
 int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			    uint64_t offset, uint64_t length, uint64_t lead, struct refusal *why);
 
-/** Returns true if @next begins in the same key where @segment ends. */
 static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, const struct mlx5_wqe_data_seg *next)
 {
 	return segment->lkey == next->lkey &&
@@ -176,8 +167,8 @@ static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, co
 }
 
 /**
- * Adds the bytes [@offset, +@length) of a scatter or gather list. If the list is shorter, only the bytes that it has are added:
- * compare stream->length. Returns 0 or -EACCES with @why.
+ * Adds the bytes [@offset, +@length) of a scatter or gather list, or fewer if it is shorter: compare stream->length.
+ * Returns 0 or -EACCES with @why.
  */
 static inline SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
 						  uint32_t count, uint64_t offset, uint64_t length, struct refusal *why)
@@ -187,10 +178,10 @@ static inline SPECIALISED int stream_add_segments(struct stream *stream, const s
 	return stream_add_any_segments(stream, segments, count, offset, length, 0, why);
 }
 
-/** Does the same as stream_copy() for any streams. */
+/** As stream_copy(), for any streams. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
 
-/** Does the same as stream_copy() for two unused streams that are each one piece of memory (`whole`), to their end. */
+/** As stream_copy(), for two unused streams of one piece of memory each, to their end. */
 static inline SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
 {
 	copy_bytes_last(sink->whole, source->whole, length);
@@ -198,7 +189,7 @@ static inline SPECIALISED void stream_copy_whole(struct stream *sink, struct str
 	source->current = sink->current = 1;
 }
 
-/** Copies the next @length bytes of @source to @sink. The last bytes become visible last, as programs spin on them. */
+/** Copies the next @length bytes. The last ones become visible last, as programs spin on them. */
 static inline SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 {
 	if (unlikely(!source->whole || !sink->whole || source->length != length || sink->length != length)) {
@@ -208,12 +199,11 @@ static inline SPECIALISED void stream_copy(struct stream *sink, struct stream *s
 	stream_copy_whole(sink, source, length);
 }
 
-/** Reads the next @length bytes into @buffer. */
 void stream_read(struct stream *source, void *buffer, uint64_t length);
 
 /**
- * Takes the next contiguous piece, of at most @max bytes. Returns false at the end. For streams with block stages use
- * stream_read(), because their bytes are not in memory.
+ * Takes the next contiguous piece, of at most @max bytes. Returns false at the end. Not for streams with block stages,
+ * whose bytes are not in memory: see stream_read().
  */
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece);
 

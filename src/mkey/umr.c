@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Executes UMR WQEs, see umr.h. The order of the checks is that of mlx5-formats 1.8. */
+/* Executes UMR WQEs. The order of the checks is that of mlx5-formats 1.8. */
 #include "core/thread_memory.h"
 #include "mkey/umr.h"
 
@@ -19,8 +19,8 @@
 #define MASK_SMALL_FENCE (1u << 23)
 #define MASK_RELAXED_ORDERING (3u << 25)
 /*
- * Attributes that a program may change. Only the kernel may set domain and page size: by changing them a program could
- * leave its domain.
+ * Attributes that a program may change. Domain and page size are the kernel's: with them a program could leave its
+ * domain.
  */
 #define MASK_ALLOWED                                                                                                   \
 	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                    \
@@ -32,23 +32,23 @@
 
 #define CONTEXT_BSF_ENABLED (1u << 30)
 
-/* A parsed UMR WQE, in host order. */
+/* A parsed WQE, in host order. */
 struct umr {
-	uint32_t number; /* imm: key number with tag */
+	uint32_t number; /* imm: with tag */
 	uint8_t flags;
 	uint32_t translation_bytes;
 	uint32_t bsf_octowords;
-	uint64_t offset; /* number of the first entry to replace; 0: all are replaced */
+	uint64_t offset; /* first entry to replace; 0: all */
 	uint64_t mask;
 	struct mlx5_wqe_mkey_context_seg context;
-	const uint8_t *translations; /* in the WQE, or in `fetched` */
+	const uint8_t *translations; /* in the WQE or in `fetched` */
 	const uint8_t *bsf;
-	uint8_t *fetched; /* payload that was not inline in the WQE; owned */
+	uint8_t *fetched; /* payload not inline in the WQE; owned */
 };
 
 /*
- * Returns the translation offset (mlx5-formats 1.8): 48 bits if its flag is set. Without the flag the lower 16 bits
- * have another meaning.
+ * Returns the translation offset (mlx5-formats 1.8): 48 bits with its flag. Without it the lower 16 bits have another
+ * meaning.
  */
 static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 {
@@ -60,7 +60,7 @@ static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 	return (uint64_t)be32toh(high) << 16 | be16toh(control->translation_offset);
 }
 
-/* Reads the payload without the inline flag: one data segment names memory that holds it in the same order. */
+/* Reads a payload that is not inline from the memory that one data segment names, in the same order. */
 static int fetch_payload(const struct walk_access *access, struct umr *umr, const uint8_t *at, size_t left,
 			 uint32_t payload, struct refusal *why)
 {
@@ -107,7 +107,7 @@ static int umr_parse(const struct walk_access *access, struct umr *umr, const ui
 	umr->flags = control.flags;
 	umr->mask = be64toh(control.mkey_mask);
 	umr->translation_bytes = be16toh(control.klm_octowords) * 16u;
-	/* The two fields share the same two bytes. */
+	/* The two fields share two bytes. */
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
 	umr->offset = offset_of(&control);
 	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
@@ -125,7 +125,7 @@ static int umr_parse(const struct walk_access *access, struct umr *umr, const ui
 	return 0;
 }
 
-/* Checks that the UMR may change @key (mlx5-formats 6, points 33 to 37). */
+/* Checks mlx5-formats 6, points 33 to 37. */
 static int check_key(const struct walk_access *access, const struct umr *umr, const struct mkey *key,
 		     const struct mapping *map, struct refusal *why)
 {
@@ -180,9 +180,8 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 }
 
 /*
- * Clears the configuration on a local invalidation, so that the next configuration is complete
- * (mlx5dv_wr_mkey_configure(3)). An adapter (profile connectx) keeps it, and a later partial configuration restores the
- * rest. Here, keys created by a DEVX command keep it as well, with the rights that they were created with.
+ * Clears the configuration on a local invalidation, so that the next one is complete (mlx5dv_wr_mkey_configure(3)).
+ * Adapters (profile connectx) and keys of DEVX commands keep it, for a later partial configuration.
  */
 static void clear_configuration(const struct mkey *key, struct mapping *next, const struct umr *umr)
 {
@@ -200,8 +199,8 @@ static void clear_configuration(const struct mkey *key, struct mapping *next, co
 }
 
 /*
- * Applies the BSFs (mlx5-formats 1.8). With BSF_EN in the mask, a set bit replaces the block setup by the BSF, a clear bit
- * switches it off. Without BSF_EN in the mask, a key with room for BSFs keeps its setup, or takes the one that is sent.
+ * Applies the BSFs (mlx5-formats 1.8). With BSF_EN in the mask, a set bit replaces the block setup, a clear bit switches
+ * it off. Without it, a key with room for BSFs keeps its setup, or takes the one that is sent.
  */
 static int apply_blocks(const struct walk_access *access, const struct mkey *key, struct mapping *next,
 			const struct umr *umr, struct refusal *why)
@@ -251,8 +250,8 @@ static int umr_apply(const struct walk_access *access, const struct mkey *key, s
 }
 
 /*
- * Returns true if the change revokes rights: an invalidation, an unbind, a window bound to another range. Reconfiguring a live
- * mkey does not count: the program has waited for the requests that use the key, and must not wait for those of others.
+ * Returns true if the change revokes rights. Reconfiguring a live mkey does not: the program has waited for requests
+ * that use it, and must not wait for others.
  */
 static bool change_revokes(const struct mapping *old, const struct mapping *next)
 {
@@ -286,7 +285,7 @@ static int umr_change_key(const struct walk_access *access, const struct umr *um
 		mkey_discard(key, next);
 		return error;
 	}
-	/* Any SIG_ERR in the mask arms the key; the count is not compared (mlx5-formats 6, point 8). */
+	/* Any SIG_ERR arms the key; the count is not compared (mlx5-formats 6, point 8). */
 	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
 		mkey_arm_errors(key);
 	revoking = change_revokes(key->mapping, next);
@@ -328,7 +327,7 @@ int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t
 	return 0;
 }
 
-/* Checks a remote invalidation. IBTA C10-58: only keys created for it can be invalidated remotely. */
+/* IBTA C10-58: only keys created for it can be invalidated remotely. */
 static int may_invalidate(const struct walk_access *access, const struct mkey *key, const struct mapping *map,
 			  uint32_t rkey, struct refusal *why)
 {
@@ -364,7 +363,7 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 		mkey_discard(key, next);
 		return error;
 	}
-	/* As after a local invalidation, the free key is not tied to a QP (mlx5-formats 1.15 and 6, point 36). */
+	/* As after a local invalidation (mlx5-formats 1.15 and 6, point 36). */
 	next->free = true;
 	next->qpn = KEY_QPN_ANY;
 	next->qp_serial = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks accesses and walks through layouts, see walk.h. */
+/* Checks accesses and walks through layouts. */
 #include "mkey/walk.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
 #define WRITING (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC)
 
-/* Returns the local rights that keys nested in a key must grant to a request that needs @rights. */
+/* Returns the local rights that nested keys must grant to a request that needs @rights. */
 static uint8_t inner_rights(uint8_t rights)
 {
 	return (rights & READING ? RIGHT_LOCAL_READ : 0) | (rights & WRITING ? RIGHT_LOCAL_WRITE : 0);
 }
 
-/* Returns @number with its bytes in the other order if a key that is in use has that number, otherwise 0. */
+/* Returns @number with its bytes swapped if a key in use has that number, otherwise 0. */
 static RARE uint32_t swapped_key(struct hca *hca, uint32_t number)
 {
 	uint32_t swapped = __builtin_bswap32(number);
@@ -29,7 +29,7 @@ static RARE uint32_t swapped_key(struct hca *hca, uint32_t number)
 	return map && !map->free && map->number == swapped ? swapped : 0;
 }
 
-/* Fills *@why for a number that no key has. @map: mapping of another key with the same index, or NULL. */
+/* Explains a number that no key has. @map: of another key with the same index, or NULL. */
 static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct mapping *map, uint64_t address,
 				uint64_t length, struct refusal *why)
 {
@@ -44,7 +44,7 @@ static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct m
 		*why = (struct refusal){RULE_KEY_UNKNOWN, {number, address, length, swapped_key(hca, number)}};
 }
 
-/* Finds the mapping of key @number and checks it by IBTA C10-56 and C10-57: state, tag, domain, queue pair, rights, range. */
+/* Finds key @number and checks state, tag, domain, queue pair, rights and range (IBTA C10-56 and C10-57). */
 static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
 		       uint64_t length, const struct mapping **out, struct refusal *why)
 {
@@ -69,10 +69,7 @@ static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_
 		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
 		return REFUSAL(why, EACCES, RULE_KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
-	/*
-	 * With a block stage, the key's range counts memory bytes but the address counts wire bytes; the stage compares
-	 * them.
-	 */
+	/* With a block stage, the range counts memory bytes but the address wire bytes; the stage compares them. */
 	if (!mapping_is_staged(map) && !mapping_covers(map, address, length))
 		return REFUSAL(why, EACCES, RULE_KEY_RANGE, number, map->kind, map->start, map->length, address,
 			       length);
@@ -86,7 +83,7 @@ static RARE void guard_piece(const struct piece *piece, uint8_t rights)
 		page_guard_device_access(piece->address, piece->length, rights & RIGHT_LOCAL_WRITE);
 }
 
-/* Sets @piece to the memory of a range that lies inside the direct mapping @map. */
+/* Sets @piece to the memory of a checked range of the direct mapping @map. */
 static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t address, uint64_t length,
 			struct piece *piece, struct refusal *why)
 {
@@ -126,8 +123,8 @@ static int check_layout(const struct walk_access *access, uint8_t rights, const 
 			uint64_t length, uint32_t depth, struct refusal *why);
 
 /*
- * Returns true if the region of a window's @entry still exists. A later key with its number does not count (mlx5-formats 6,
- * point 57).
+ * Returns true if the region of a window's @entry still exists, not a later key with its number (mlx5-formats 6, point
+ * 57).
  */
 static bool region_is_there(const struct walk_access *access, const struct layout_entry *entry)
 {
@@ -136,7 +133,7 @@ static bool region_is_there(const struct walk_access *access, const struct layou
 	return key && mkey_mapping(key)->serial == entry->serial;
 }
 
-/* Checks [@inside, +@length) of the range of @entry. @shift: distance of the repetition from the first one, in bytes. */
+/* Checks [@inside, +@length) of @entry. @shift: bytes from the first repetition to this one. */
 static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
 		       uint64_t shift, uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
 {
@@ -146,7 +143,7 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	uint64_t address;
 	int error;
 
-	/* `more` is passed on only if the continuation is in the same inner key, that is, if the range ends inside the entry. */
+	/* Passed on only if the range ends inside the entry: then the continuation is in the same inner key. */
 	if (access->more && inside + length == entry->bytes) {
 		ended = *access;
 		ended.more = false;
@@ -169,7 +166,7 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	return check_layout(access, rights, map, address - map->start, length, depth + 1, why);
 }
 
-/* Returns the entry of a layout (of one repetition) that holds byte @offset < period. Skips empty entries. */
+/* Returns the entry of a layout (of one repetition) with byte @offset < period. Skips empty entries. */
 static uint32_t layout_entry_at(const struct mapping *map, uint64_t offset)
 {
 	uint32_t low = 0, high = map->count - 1;
@@ -214,8 +211,8 @@ static bool refers_to_memory(const struct walk_access *access, const struct layo
 }
 
 /*
- * Checks the repetitions @first … @last of one entry, the first from byte @skip on, the last up to byte @end. As memory regions
- * are contiguous, it suffices to check the range from the lowest to the highest byte.
+ * Checks the repetitions @first … @last of one entry, from @skip of the first to @end of the last. Regions are
+ * contiguous, so checking from the lowest to the highest byte suffices.
  */
 static int check_extent(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
 			uint64_t first, uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
@@ -311,8 +308,8 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 }
 
 /*
- * Returns the memory of the first byte of @entry if all of its repetitions lie in one region, otherwise NULL. The check of
- * walk_begin() does not suffice: another thread may have reregistered the region since.
+ * Returns NULL unless all repetitions of @entry lie in one region: another thread may have reregistered it since
+ * walk_begin() checked it.
  */
 static uint8_t *entry_base(const struct walk *walk, const struct mapping *map, const struct layout_entry *entry)
 {
@@ -326,7 +323,7 @@ static uint8_t *entry_base(const struct walk *walk, const struct mapping *map, c
 	return mapping_memory(target, entry->address);
 }
 
-/* Sets `base` if the layout is repeated and has few entries, all direct. Pieces then need no key lookup. */
+/* Sets `base` if the layout is repeated and has few entries, all direct. */
 static void resolve_bases(struct walk *walk)
 {
 	const struct mapping *map = walk->level[0].map;
@@ -369,7 +366,7 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 	return true;
 }
 
-/* Checks @map as key_resolve() does, for a mapping without a block stage. Gives no reason for a refusal. */
+/* Checks as key_resolve() does, without a block stage and without a reason. */
 static bool mapping_allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
 			   uint64_t address, uint64_t length)
 {
@@ -389,7 +386,7 @@ uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint3
 	if (!map || map->form != LAYOUT_LIST || map->staged ||
 	    !mapping_allows(map, access, rights, number, address, length))
 		return NULL;
-	/* Accesses through these keys must be reported to the observer (stream.c). */
+	/* These accesses are reported to the observer (stream.c). */
 	if (unlikely(access->hca->key_observer))
 		return NULL;
 	return walk_at_once(access, rights, map, address - map->start, length, &piece) ? piece.address : NULL;
@@ -406,7 +403,7 @@ static void walk_reset(struct walk *walk, const struct walk_access *access, uint
 	walk->region = NULL;
 }
 
-/* Returns true if the @length bytes of the list @map from byte @inside of @entry on all lie in the plain region @target. */
+/* Returns true if @length bytes of the list @map, from byte @inside of @entry on, lie in the plain region @target. */
 static bool lies_in_region(const struct mapping *map, const struct mapping *target, uint32_t entry, uint64_t inside,
 			   uint64_t length)
 {
@@ -484,14 +481,16 @@ static void level_step(struct walk_level *level, uint64_t bytes)
 	}
 }
 
-/* Returns true if the next @bytes of the current level are the last of the walk, and end inside an entry on every level. */
+/*
+ * Returns true if the next @bytes of the current level are the last of the walk, and end inside an entry on every level.
+ */
 static bool ends_inside_entries(const struct walk *walk, uint64_t bytes)
 {
 	const struct walk_level *level = &walk->level[walk->depth - 1];
 
 	if (bytes != level->left || level->inside + bytes == level->map->entries[level->entry].bytes)
 		return false;
-	/* The levels above have already advanced past these bytes. */
+	/* These levels have already advanced. */
 	for (uint32_t i = 0; i < walk->depth - 1; i++) {
 		level = &walk->level[i];
 		if (level->left || level->inside == level->map->entries[level->entry].bytes)
@@ -505,7 +504,7 @@ static uint64_t entry_address(const struct layout_entry *entry, uint64_t repetit
 	return entry->address + repetition * entry->stride;
 }
 
-/* Steps back one entry, even an empty one. Returns false at the beginning of the layout. */
+/* Returns false at the beginning of the layout. */
 static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repetition)
 {
 	if (*entry) {
@@ -520,8 +519,8 @@ static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repe
 }
 
 /*
- * Returns the bytes of the message directly before the next byte of @level in the same key: those of its entry, and of
- * previous entries that end where the next one begins. Stops after the length of a block.
+ * Returns the bytes of the message directly before the next byte of @level in the same key: of its entry, and of
+ * previous entries that adjoin it. Stops after the length of a block.
  */
 static RARE uint64_t level_bytes_before(const struct walk_level *level)
 {
@@ -543,7 +542,7 @@ static RARE uint64_t level_bytes_before(const struct walk_level *level)
 	return before < most ? before : most;
 }
 
-/* Turns @piece, with its length already set, into wire bytes of @map at @address. */
+/* Turns @piece, whose length is set, into wire bytes. */
 static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint64_t address, struct piece *piece)
 {
 	walk->entered = address - level_bytes_before(&walk->level[walk->depth - 1]);
@@ -552,7 +551,6 @@ static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint
 	piece->more = walk->more && ends_inside_entries(walk, piece->length);
 }
 
-/* Enters the layout of @map, to which the current entry refers. */
 static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint64_t offset, uint64_t length)
 {
 	uint64_t lead = level_bytes_before(&walk->level[walk->depth - 1]);
@@ -562,9 +560,8 @@ static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint6
 }
 
 /*
- * Sets @piece to the next piece of the entry, or enters the layout that the entry refers to and returns false. If the
- * program configures a key during a transfer, another thread may have replaced a mapping since the check. A piece that
- * would then leave its region becomes a null piece.
+ * Sets @piece to the next piece of the entry, or enters its layout and returns false. If another thread has replaced a
+ * mapping since the check, a piece that would leave its region becomes a null piece.
  */
 static bool target_piece(struct walk *walk, const struct layout_entry *entry, uint64_t address, uint64_t length,
 			 struct piece *piece)
@@ -639,7 +636,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			walk->left -= piece->length;
 			return true;
 		}
-		/* A lower level was entered for these bytes; this level continues after them. */
+		/* This level continues after the one just entered. */
 		level_step(level, bytes);
 	}
 	return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks binds of memory windows, see window.h. */
+/* Checks binds of memory windows. */
 #include "mkey/window.h"
 
 #include <errno.h>
@@ -8,8 +8,7 @@
 #include "mkey/ended.h"
 
 /*
- * Checks that the region allows binding, and the window's rights (IBTA C10-74, ibv_bind_mw(3)). Adapters check neither, as
- * their keys do not have IBV_ACCESS_MW_BIND (mlx5-formats 4.12).
+ * IBTA C10-74, ibv_bind_mw(3). Adapters check neither, as their keys do not have IBV_ACCESS_MW_BIND (mlx5-formats 4.12).
  */
 static int window_check_rights(const struct walk_access *access, const struct mapping *next,
 			       const struct mapping *region, struct refusal *why)
@@ -71,7 +70,7 @@ int window_check(const struct walk_access *access, struct mapping *next, struct 
 		return REFUSAL(why, EACCES, RULE_BIND_EMPTY, next->number);
 	if (next->form != LAYOUT_LIST || next->count != 1 || next->length > next->entries[0].bytes)
 		return REFUSAL(why, EACCES, RULE_BIND_FORM, next->number, next->count, next->length);
-	/* IBTA 10.6.7.2.3: a type 2 window is tied to the QP that binds it. */
+	/* IBTA 10.6.7.2.3. */
 	if (next->kind == KEY_WINDOW_2 && next->qpn != access->qpn)
 		return REFUSAL(why, EACCES, RULE_BIND_OTHER_QP, next->number, next->qpn, access->qpn);
 	return window_check_region(access, next, why);
