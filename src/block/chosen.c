@@ -34,7 +34,7 @@ static void features_name(char *text, size_t size, uint32_t features)
 			text_append(text, size, "%s%s", *text ? " " : "", names[i]);
 }
 
-/* Returns the features with which each type would have its fastest kernel, and the cipher the faster one. */
+/* Returns the features that the fastest kernel of each type and the cipher need. */
 static uint32_t features_of_fastest(void)
 {
 	uint32_t features = XTS_NEEDS;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * AES-XTS (IEEE Std 1619-2007), data unit by data unit: by xts.c if the CPU has its instructions, otherwise by OpenSSL.
- * Both process each unit as a whole, including the ciphertext stealing for units that are not a multiple of 16 bytes.
- */
+/* AES-XTS (IEEE Std 1619-2007): by xts.c if the CPU has its instructions, otherwise by OpenSSL. */
 #include "block/cipher.h"
 
 #include <endian.h>
@@ -19,13 +16,13 @@
 #include "core/cancellation.h"
 #include "core/epoch.h"
 
-/* A data unit has at least 128 bits (IEEE 1619 5.1) and at most 2^20 blocks of 128 bits (OpenSSL). */
+/* IEEE 1619 5.1: at least 128 bits. OpenSSL: at most 2^20 blocks. */
 #define SMALLEST_UNIT 16
 #define LARGEST_UNIT (16u << 20)
 
 /*
- * OpenSSL takes locks of its own when it creates and frees contexts, and does not hold them across a fork. This lock is held
- * around those calls and across a fork. Using a context takes no lock.
+ * Held around OpenSSL's creation and freeing of contexts, and across a fork: OpenSSL takes locks there that it does not
+ * hold across a fork. Using a context takes no lock.
  */
 static pthread_mutex_t openssl_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -50,7 +47,7 @@ static void cipher_context_free(struct cipher_context *context)
 	free(context);
 }
 
-/* Returns the OpenSSL cipher: XTS, or ECB for encryption by keys with two equal halves, which OpenSSL's XTS refuses. */
+/* Returns XTS, or ECB for encryption by keys with two equal halves, which OpenSSL's XTS refuses. */
 static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 {
 	bool small = dek->attr.key_bytes == 32;
@@ -60,7 +57,7 @@ static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 	return small ? EVP_aes_128_xts() : EVP_aes_256_xts();
 }
 
-/* Creates a context that the caller owns and that is not in a list. Returns NULL without memory. */
+/* The caller owns the context. Returns NULL without memory. */
 static struct cipher_context *cipher_context_new(const struct dek *dek, bool encrypt)
 {
 	const EVP_CIPHER *cipher = cipher_of(dek, encrypt);
@@ -71,7 +68,7 @@ static struct cipher_context *cipher_context_new(const struct dek *dek, bool enc
 	if (!context)
 		return NULL;
 	pthread_mutex_lock(&openssl_lock);
-	/* The error queue of this thread belongs to the program, so errors of these calls are removed from it. */
+	/* This thread's error queue belongs to the program, so errors of these calls are removed. */
 	ERR_set_mark();
 	*context = (struct cipher_context){.busy = true, .evp = EVP_CIPHER_CTX_new()};
 	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt) &&
@@ -93,7 +90,7 @@ static void context_list_add(struct context_list *list, struct cipher_context *c
 		;
 }
 
-/* Acquires a free context of @list. Returns NULL if there is none. */
+/* Returns NULL if no context is free. */
 static struct cipher_context *context_list_acquire(struct context_list *list)
 {
 	struct cipher_context *context = __atomic_load_n(&list->first, __ATOMIC_ACQUIRE);
@@ -116,7 +113,7 @@ static unsigned int context_list_index(void)
 }
 _Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
 
-/* Waits for a context because there is not enough memory for a new one. Contexts are in use only during a call. */
+/* Waits for a context if there is no memory for a new one. Contexts are in use only during a call. */
 static struct cipher_context *cipher_context_wait(struct context_list *lists)
 {
 	struct cipher_context *context = NULL;
@@ -203,7 +200,7 @@ static bool transform_unit(EVP_CIPHER_CTX *evp, const struct tweak *tweak, void 
 	       EVP_CipherUpdate(evp, to, &written, from, (int)bytes) && written == (int)bytes;
 }
 
-/* Checks the lengths, so that OpenSSL does not refuse them and leave an error in the queue of the program's thread. */
+/* Checks the lengths, as a refusal by OpenSSL would leave an error in the queue of the program's thread. */
 static bool can_be_divided(size_t unit, size_t bytes)
 {
 	size_t rest;
@@ -214,7 +211,6 @@ static bool can_be_divided(size_t unit, size_t bytes)
 	return rest == 0 || rest >= SMALLEST_UNIT;
 }
 
-/* Transforms by OpenSSL. */
 static int transform_units(struct dek *dek, const struct cipher_units *units, struct tweak tweak, uint8_t *to,
 			   const uint8_t *from, size_t bytes)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data encryption keys and AES-XTS over data units (mlx5dv_wr_set_mkey_crypto(3), mlx5dv_dek_create(3)). AES-XTS comes from
- * OpenSSL, or from the CPU's own instructions (xts.h).
+ * Data encryption keys and AES-XTS over data units (mlx5dv_wr_set_mkey_crypto(3), mlx5dv_dek_create(3)).
  *
- * A DEK belongs to the device and is named by its object id. Mkeys that are configured with it hold a reference. Destroying a
- * DEK makes its id unknown; mkeys configured with it continue to work until they are reconfigured, as on an adapter. Any thread
- * may use a DEK at any time; concurrent users do not wait for each other.
+ * Destroying a DEK makes its id unknown; mkeys that are configured with it hold a reference and continue to work until
+ * they are reconfigured, as on an adapter. Any thread may use a DEK; concurrent users do not wait for each other.
  */
 #ifndef SOFTHCA_BLOCK_CIPHER_H
 #define SOFTHCA_BLOCK_CIPHER_H
@@ -19,39 +17,36 @@ struct dek;
 
 struct dek_attr {
 	uint32_t pd;
-	unsigned int key_bytes; /* length of both keys together: 32 (AES-128) or 64 (AES-256) */
+	unsigned int key_bytes; /* both keys together: 32 (AES-128) or 64 (AES-256) */
 	uint8_t key[64];
 	bool has_keytag;
 	uint8_t keytag[8];
 };
 
-/** Creates a DEK of @hca and stores its object id (24 bits, not 0) in @id. Returns 0, -EINVAL, -ENOMEM. */
+/** Creates a DEK and stores its object id (24 bits, not 0) in @id. Returns 0, -EINVAL, -ENOMEM. */
 int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id);
 /** Makes @id unknown. Returns 0 or -ENOENT. */
 int dek_destroy(struct hca *hca, uint32_t id);
 
-/** Returns DEK @id with a reference, to be released by dek_put(), or NULL. May be called inside epoch sections. */
+/** Returns DEK @id with a reference that dek_put() releases, or NULL. May be called inside epoch sections. */
 struct dek *dek_get(struct hca *hca, uint32_t id);
-/** Takes another reference to a DEK of which the caller holds one. */
 void dek_hold(struct dek *dek);
 void dek_put(struct dek *dek);
 
 uint32_t dek_pd(const struct dek *dek);
-/** Returns true if a key configured with @keytag may use @dek: it has no tag, or this one (mlx5dv_dek_create(3), has_keytag). */
+/** Returns true if @dek has no tag, or @keytag (mlx5dv_dek_create(3), has_keytag). */
 bool dek_accepts_keytag(const struct dek *dek, const uint8_t keytag[8]);
 
-/* A sequence of data units. */
 struct cipher_units {
 	bool encrypt;
-	size_t unit;       /* bytes of a data unit, at least 16 */
+	size_t unit;       /* bytes, at least 16 */
 	uint8_t tweak[16]; /* tweak of data unit 0 of the message, little-endian (initial_tweak) */
 	uint64_t first;    /* number of the first unit; its tweak is `tweak` + `first`, 128 bits */
 };
 
 /**
- * Transforms @bytes of whole data units. The last unit may be shorter, but not below 16 bytes (IEEE 1619: ciphertext stealing
- * if a unit is not a multiple of 16). @to may equal @from; otherwise they must not overlap. Returns 0, or -EIO, with @to
- * undefined, if the cipher refuses.
+ * Transforms @bytes of whole data units. The last may be shorter, but not below 16 bytes (IEEE 1619). @to may equal
+ * @from, but not overlap it otherwise. Returns 0, or -EIO, with @to undefined, if the cipher refuses.
  */
 int cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes);
 

@@ -9,7 +9,6 @@
 #include <sys/auxv.h>
 #endif
 
-/* Marks the features as detected. */
 #define DETECTED (UINT32_C(1) << 31)
 
 #if defined(__x86_64__)

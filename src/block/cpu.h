@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Instructions of the CPU by which kernels of guards and ciphers are chosen (guard_kernels.h, xts.h, chosen.h). */
+/* Instructions of the CPU that guard and cipher kernels need. */
 #ifndef SOFTHCA_BLOCK_CPU_H
 #define SOFTHCA_BLOCK_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* FEATURE(NAME, name): of the architecture that is compiled for, by the names of gcc. */
+/* FEATURE(NAME, name): of this architecture, with gcc's name. */
 #if defined(__x86_64__)
 #define CPU_FEATURES(FEATURE)                                                                                          \
 	FEATURE(SSE4_1, "sse4.1")                                                                                      \
@@ -42,10 +42,9 @@ enum cpu_feature {
 #undef FEATURE
 };
 
-/** Returns the features of this CPU, bits of enum cpu_feature. Any thread may call. */
+/** Returns bits of enum cpu_feature. Any thread may call. */
 uint32_t cpu_features(void);
 
-/** Returns true if this CPU has all of @needs, bits of enum cpu_feature. */
 static inline bool cpu_has(uint32_t needs)
 {
 	return !(needs & ~cpu_features());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Data encryption keys of a device: numbers, references, destruction. See cipher.h. */
+/* Data encryption keys of a device, see cipher.h. */
 #include "block/dek.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
 	return 0;
 }
 
-/* Makes DEK @id unknown and returns it; NULL if there is none. */
+/* Makes DEK @id unknown and returns it, or NULL. */
 static struct dek *dek_unpublish(struct hca *hca, uint32_t id)
 {
 	struct dek *dek;
@@ -61,7 +61,7 @@ int dek_destroy(struct hca *hca, uint32_t id)
 
 	if (!dek)
 		return -ENOENT;
-	/* Another thread may have found the DEK and not yet counted its reference. */
+	/* Another thread may have found the DEK but not yet counted its reference. */
 	epoch_synchronize();
 	id_table_release(&hca->deks, id);
 	dek_put(dek);

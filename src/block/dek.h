@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Structure of a DEK; for dek.c and cipher.c only.
+ * For dek.c and cipher.c only.
  *
- * A DEK has a reference of its own until dek_destroy(), and one per dek_get() or dek_hold(). Releasing the last one wipes the
- * key and frees the DEK. `contexts` only grows: a context stays in its list as long as the DEK lives. The thread that set
- * `busy` owns the context.
+ * A DEK has one reference until dek_destroy(), and one per dek_get() or dek_hold(). Releasing the last one wipes the key
+ * and frees the DEK. Contexts stay in their list as long as the DEK lives. The thread that set `busy` owns the context.
  */
 #ifndef SOFTHCA_BLOCK_DEK_H
 #define SOFTHCA_BLOCK_DEK_H
@@ -16,17 +15,14 @@
 
 #define CACHE_LINE 64
 
-/*
- * An OpenSSL cipher context that is complete except for the tweak. Contexts are kept, because expanding the keys takes
- * longer than a data unit.
- */
+/* An OpenSSL context, complete except for the tweak. Kept, because expanding the keys takes longer than a data unit. */
 struct cipher_context {
 	bool busy; /* atomic */
 	EVP_CIPHER_CTX *evp;
 	struct cipher_context *next;
 } __attribute__((aligned(CACHE_LINE)));
 
-/* Each thread uses one of these lists, so that few threads write to the same cache lines. */
+/* Each thread uses one list, so that few threads write to the same cache lines. */
 #define CONTEXT_LISTS 8
 
 struct context_list {
@@ -40,17 +36,16 @@ struct dek {
 	uint32_t id;
 	uint32_t references; /* atomic */
 	struct dek_attr attr;
-	struct xts_keys keys; /* if filled, contexts are neither present nor needed */
+	struct xts_keys keys; /* if filled, there are no contexts */
 	bool equal_halves;    /* both halves of the key are equal; unused if `keys` is filled */
 	struct context_list contexts[DIRECTIONS][CONTEXT_LISTS];
 };
 
 /**
- * Expands the keys for the CPU's own instructions. On CPUs without them, creates the first context of each direction,
- * so that cipher_transform() always has one even if memory runs out. Returns 0 or -ENOMEM.
+ * Expands the keys for the CPU's own instructions. Otherwise creates the first context of each direction, so that
+ * cipher_transform() has one even if memory runs out. Returns 0 or -ENOMEM.
  */
 int cipher_init(struct dek *dek);
-/** Frees all contexts and the expanded keys in them. */
 void cipher_contexts_free(struct dek *dek);
 
 #endif

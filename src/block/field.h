@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Loads, stores, generates and checks signature fields (mlx5-formats 4.7). Fields are numbers as in setup.h. Pure functions;
- * any thread.
- */
+/* Signature fields (mlx5-formats 4.7), as numbers (setup.h). Pure functions; any thread. */
 #ifndef SOFTHCA_BLOCK_FIELD_H
 #define SOFTHCA_BLOCK_FIELD_H
 
@@ -36,7 +33,7 @@ static inline void field_store(uint8_t *bytes, unsigned int size, uint64_t value
 		memcpy(bytes, &value, size);
 }
 
-/** Returns the field of block @number of @domain, with the finished guard @guard. */
+/** @guard: finished guard of block @number. */
 static inline uint64_t field_of_block(const struct signature_domain *domain, uint64_t number, uint64_t guard)
 {
 	uint64_t field = guard << guard_shift(domain);
@@ -48,8 +45,8 @@ static inline uint64_t field_of_block(const struct signature_domain *domain, uin
 }
 
 /**
- * Returns the bits of checked bytes in which @found differs from @expected; 0 if the block is good. An escape excludes the
- * guard from the check (mlx5dv_wr_set_mkey_sig_block(3)), or the whole field (profile connectx).
+ * Returns the bits of checked bytes in which @found differs from @expected. An escape excludes the guard
+ * (mlx5dv_wr_set_mkey_sig_block(3)), or the whole field (profile connectx).
  */
 static inline uint64_t field_difference(const struct signature_setup *signature, const struct signature_domain *domain,
 					uint64_t expected, uint64_t found)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Implements guard.h: chooses kernels and finishes running values. */
+/* Chooses kernels and finishes running values. */
 #include "block/guard_kernels.h"
 
 #include <pthread.h>
@@ -18,10 +18,10 @@ const struct guard_kernel *const guard_kernels[] = {
 	&guard_kernel_avx2,
 #endif
 #ifdef __aarch64__
-	&guard_kernel_pmull, /* CRC64, which ISA-L 2.30 does not have */
+	&guard_kernel_pmull, /* CRC64, which ISA-L 2.30 lacks */
 #endif
-	&guard_kernel_table, /* everywhere: CRCs */
-	&guard_kernel_words, /* everywhere: the checksum */
+	&guard_kernel_table, /* CRCs everywhere */
+	&guard_kernel_words, /* checksum everywhere */
 	NULL,
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reference for tests of all other kernels: CRCs bit by bit, the checksum byte by byte. Never chosen. */
+/* Reference for tests: CRCs bit by bit, the checksum byte by byte. Never chosen. */
 #include "block/guard_kernels.h"
 
 #include <string.h>
 
-/* Polynomials are given in both bit orders, as catalogues list either; see the catalogue names in mlx5-formats 5.1. */
+/* Polynomials in both bit orders, as catalogues list either; names in mlx5-formats 5.1. */
 const struct guard_crc guard_crcs[GUARD_TYPE_COUNT] = {
 	[GUARD_T10_CRC] = {16, 0x8bb7ull << 48, 0xedd1, 0xffffull << 48},
 	[GUARD_CRC32] = {32, 0x04c11db7ull << 32, 0xedb88320, 0xffffffffull << 32},

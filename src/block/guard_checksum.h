@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Internet checksum (RFC 1071), on top of a kernel that sums whole pairs of bytes. */
+/* The Internet checksum (RFC 1071), on top of a kernel that sums pairs of bytes. */
 #ifndef SOFTHCA_BLOCK_GUARD_CHECKSUM_H
 #define SOFTHCA_BLOCK_GUARD_CHECKSUM_H
 
@@ -7,7 +7,7 @@
 
 #include <endian.h>
 
-/** Folds @sum to 16 bits with end-around carries. The result is 0 only for 0. */
+/** Folds @sum with end-around carries. The result is 0 only for 0. */
 static inline uint64_t guard_checksum_fold(uint64_t sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -20,10 +20,9 @@ static inline uint64_t guard_checksum_fold(uint64_t sum)
 /** Copies @bytes, an even number, unless @to is NULL. Returns the sum of their pairs in host order. */
 typedef uint64_t guard_checksum_pairs(uint8_t *to, const uint8_t *from, size_t bytes);
 
-/** The kernel that runs on every CPU. */
+/** Runs on every CPU. */
 guard_checksum_pairs guard_checksum_words;
 
-/** Implements guard_copy() for the checksum, with @pairs. */
 static inline uint64_t guard_checksum_copy(guard_checksum_pairs *pairs, uint64_t running, uint8_t *to,
 					   const uint8_t *from, size_t bytes)
 {

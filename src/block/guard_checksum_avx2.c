@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Internet checksum, 32 bytes at a time: 32-bit halves are summed in 64-bit lanes, so carries are not lost. */
+/* The Internet checksum, 32 bytes at a time. Sums of 32-bit halves in 64-bit lanes lose no carries. */
 #include "block/guard_checksum.h"
 
 #ifdef __x86_64__
@@ -24,7 +24,7 @@ AVX2_INLINE __m256i avx2_copy_part(uint8_t *to, const uint8_t *from, bool copy)
 	return value;
 }
 
-/* Sums 64 bytes per step; guard_checksum_words() sums the rest. */
+/* Sums 64 bytes per step, the rest by guard_checksum_words(). */
 AVX2_INLINE uint64_t avx2_sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
 {
 	__m256i even = _mm256_setzero_si256(), odd = even;
@@ -41,7 +41,7 @@ AVX2_INLINE uint64_t avx2_sum_bytes(uint8_t *to, const uint8_t *from, size_t byt
 
 AVX2 static uint64_t avx2_sum_pairs(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	/* Without a target, the source is passed in its place, and nothing is written. */
+	/* Nothing is written to the source. */
 	return to ? avx2_sum_bytes(to, from, bytes, true) : avx2_sum_bytes((uint8_t *)from, from, bytes, false);
 }
 

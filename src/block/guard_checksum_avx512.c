@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Internet checksum, 64 bytes at a time. 32-bit halves are summed in 64-bit lanes, so carries are not lost, with pairs of
- * bytes in host order. Folding and byte swapping come last, for four blocks at once.
+ * The Internet checksum, 64 bytes at a time, as in guard_checksum_avx2.c, with pairs of bytes in host order. Folding and
+ * byte swapping come last, for four blocks at once.
  */
 #include "block/guard_checksum.h"
 
@@ -18,7 +18,7 @@ AVX512_INLINE __m512i avx512_add_halves(__m512i sum, __m512i value)
 	return _mm512_add_epi64(_mm512_add_epi64(sum, low), _mm512_srli_epi64(value, 32));
 }
 
-/* Copies @bytes if @copy. Returns eight partial sums. */
+/* Returns eight partial sums. */
 AVX512_INLINE __m512i avx512_sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
 {
 	__m512i even = _mm512_setzero_si512(), odd = even, value;
@@ -57,7 +57,7 @@ static uint64_t avx512_copy(enum guard_type type, uint64_t running, uint8_t *to,
 	return guard_checksum_copy(avx512_sum_pairs, running, to, from, bytes);
 }
 
-/* Adds neighbouring 8-byte lanes: sums of @a go to even lanes, sums of @b to odd ones. */
+/* Adds neighbouring 8-byte lanes, of @a to even lanes, of @b to odd ones. */
 AVX512_INLINE __m512i avx512_add_pairs(__m512i a, __m512i b)
 {
 	return _mm512_add_epi64(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
@@ -68,7 +68,7 @@ AVX512_INLINE __m512i avx512_fold_once(__m512i sum)
 	return _mm512_add_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xffff)), _mm512_srli_epi64(sum, 16));
 }
 
-/* Stores the guards of the first @count of four blocks with these sums. @begin is in host order. */
+/* Stores the guards of the first @count of four blocks. @begin is in host order. */
 AVX512_INLINE void avx512_store_guards(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count,
 				       uint64_t *guards)
 {

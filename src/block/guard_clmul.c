@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRCs by carry-less multiplication of 16 bytes (PCLMULQDQ): four registers, each folded over the next 64 bytes. */
+/* CRCs by carry-less multiplication (PCLMULQDQ): four registers, each folded over the next 64 bytes. */
 #include "block/guard_fold.h"
 
 #ifdef __x86_64__
@@ -53,7 +53,7 @@ CLMUL_INLINE uint64_t clmul_divide(enum guard_type type, __m128i value)
 	return (uint64_t)_mm_cvtsi128_si64(value);
 }
 
-/* Returns the running value after @bytes, a positive multiple of 64. */
+/* @bytes: a positive multiple of 64. */
 CLMUL_INLINE uint64_t clmul_fold_all(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
 				     size_t bytes, bool copy)
 {
@@ -84,7 +84,7 @@ CLMUL_INLINE uint64_t clmul_fold_type(enum guard_type type, uint64_t running, ui
 {
 	if (to)
 		return clmul_fold_all(type, running, to, from, bytes, true);
-	/* The source is passed in place of the target, and nothing is written. */
+	/* Nothing is written to the source. */
 	return clmul_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 

@@ -21,7 +21,7 @@ uint64_t guard_times_x(enum guard_type type, uint64_t value, unsigned int count)
 	return value;
 }
 
-/* Returns the multipliers for 16 bytes. @power is the one for the second half. */
+/* Returns the multipliers for 16 bytes. @power: that of the second half. */
 static struct guard_multipliers fold_multipliers(enum guard_type type, uint64_t power)
 {
 	uint64_t first = guard_times_x(type, power, 64);
@@ -31,7 +31,7 @@ static struct guard_multipliers fold_multipliers(enum guard_type type, uint64_t 
 	return (struct guard_multipliers){.low = power, .high = first};
 }
 
-/* Returns x^128 divided by the polynomial, without its x^64, by long division that starts with the remainder below x^64. */
+/* Returns x^128 divided by the polynomial, without its x^64, by long division from the remainder below x^64 on. */
 static uint64_t barrett_quotient(uint64_t divisor)
 {
 	uint64_t bits = 0, rest = divisor;
@@ -54,7 +54,7 @@ static void guard_fold_fill(struct guard_fold *fold, enum guard_type type)
 	for (unsigned int halves = 1; halves <= 64; halves++) {
 		struct guard_multipliers pair = fold_multipliers(type, power);
 
-		/* For 16 bytes of the last 512: shifted by the bytes that follow, and by the 64 bits appended for the CRC. */
+		/* Shifted by the bytes that follow, and by the 64 bits appended for the CRC. */
 		if (halves % 2 == 1)
 			fold->last[31 - halves / 2] = pair;
 		if (halves == 8)
@@ -66,7 +66,7 @@ static void guard_fold_fill(struct guard_fold *fold, enum guard_type type)
 	fold->quotient = barrett_quotient(divisor);
 	fold->divisor = divisor;
 	if (reflected) {
-		/* Shifted by one bit, as products of reflected values are; the coefficient of x^0 is shifted out. */
+		/* Shifted by one bit, as products of reflected values are; the coefficient of x^0 is lost. */
 		fold->quotient = guard_reverse(fold->quotient) << 1;
 		fold->divisor = guard_reverse(divisor) << 1;
 		fold->divisor_last = divisor & 1 ? ~0ull : 0;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs by bit matrices. The CRC of a block is a linear map of its bits: each byte contributes its product with a matrix that
- * depends only on its position. GF2P8AFFINEQB multiplies 64 bytes by 8x8 matrices, one for every eight bytes. A CRC needs one
- * instruction per byte of its width ("planes"); each is four times as fast as a carry-less multiplication. For a 64-bit CRC
- * this gains nothing, so guard_vpclmul.c handles it.
+ * CRCs by bit matrices. The CRC of a block is a linear map of its bits: each byte contributes its product with a matrix
+ * that depends only on its position. GF2P8AFFINEQB multiplies 64 bytes by 8x8 matrices, one for every eight bytes. A CRC
+ * needs one instruction per byte of its width ("planes"). For 64-bit CRCs this gains nothing over guard_vpclmul.c.
  *
- * The eight bytes under one matrix differ in position; this difference is applied at the end, as the sum of a plane over these
- * eight bytes is itself a polynomial. The same holds for neighbouring vectors that share matrices ("phases"), since loading a
- * matrix costs as much as loading data. Each plane and phase gives a sum of 64 bytes. The 8-byte pieces of each sum are added
- * up at the end, and the results, which are polynomials, are folded like 16 bytes of data.
+ * The different positions of the eight bytes under one matrix are corrected at the end: the sum of a plane over these
+ * bytes is itself a polynomial. Neighbouring vectors share matrices ("phases"), too, since loading a matrix costs as
+ * much as loading data. The 8-byte pieces of all sums are then added up and folded like 16 bytes of data.
  */
 #include "block/guard_kernels.h"
 
@@ -19,7 +17,7 @@
 #define GFNI __attribute__((target(GFNI_FEATURES)))
 #define GFNI_INLINE GFNI __attribute__((always_inline)) static inline
 
-/* A group of eight vectors has 8 / phases slots, each with its own matrices. */
+/* Eight vectors have 8 / phases slots, each with its own matrices. */
 struct shape {
 	unsigned int planes, phases;
 };
@@ -31,16 +29,16 @@ struct tables {
 	uint64_t factors[MOST_SUMS]; /* multipliers of the sums [phase][plane], in the order of wide_order() */
 };
 
-/* By type; [0] for blocks of several groups, [1] for blocks of one. */
+/* Tables by type; [0] for several groups, [1] for one. */
 static struct tables tables[GUARD_TYPE_COUNT][2] __attribute__((aligned(64)));
 
-/* Returns the shape. A single group has one phase, as adding up many sums would be more than half of the work. */
+/* A single group has one phase, as adding up many sums would be more than half of the work. */
 static inline struct shape shape_of(enum guard_type type, bool single)
 {
 	return (struct shape){guard_crcs[type].width / 8, single ? 1 : 4};
 }
 
-/* Returns the matrix that computes byte @plane of the product of a byte with @power, x^n modulo the polynomial. */
+/* Returns the matrix of byte @plane of a byte's product with @power, x^n modulo the polynomial. */
 static uint64_t byte_matrix(enum guard_type type, uint64_t power, unsigned int plane)
 {
 	unsigned int below = 64 - guard_crcs[type].width + 8 * plane;
@@ -64,10 +62,7 @@ static void fill_matrices(struct tables *to, enum guard_type type, struct shape 
 	unsigned int slots = 8 / shape.phases;
 	uint64_t power = 1ull << (64 - guard_crcs[type].width);
 
-	/*
-	 * For each piece of eight bytes, from the end of the block: the last vector of a slot determines the slot's
-	 * matrices.
-	 */
+	/* From the end of the block. The last vector of a slot determines the slot's matrices. */
 	for (unsigned int piece = 0; piece < 64 * groups; piece++) {
 		unsigned int vector = piece / 8, slot = vector / shape.phases;
 		uint64_t(*matrices)[8] = &to->matrices[(slot ^ (slots - 1)) * shape.planes];
@@ -112,7 +107,7 @@ GFNI_INLINE __m512i matrix_multiply(__m512i value, __m512i matrices)
 	return _mm512_gf2p8affine_epi64_epi8(value, matrices, 0);
 }
 
-/* Adds the products of the vectors @value of two slots with their @matrices to @sums. */
+/* Adds the products of the vectors of two slots with their @matrices to @sums. */
 GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint64_t (*matrices)[8], __m512i *sums)
 {
 #pragma GCC unroll 4
@@ -120,7 +115,7 @@ GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint6
 		__m512i first = _mm512_load_si512(matrices[plane]);
 		__m512i second = _mm512_load_si512(matrices[shape.planes + plane]);
 
-		/* Forces one load into a register; gcc would load the matrix for each phase. */
+		/* Forces one load; gcc would load the matrix for each phase. */
 		if (shape.phases > 1)
 			__asm__("" : "+v"(first), "+v"(second));
 #pragma GCC unroll 4
@@ -133,13 +128,13 @@ GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint6
 	}
 }
 
-/* Adds neighbouring 8-byte pieces of two sums. Pieces of the sums alternate in the result. */
+/* Adds neighbouring 8-byte pieces of two sums, which alternate in the result. */
 GFNI_INLINE __m512i add_pair(const __m512i sums[2])
 {
 	return _mm512_xor_si512(_mm512_unpacklo_epi64(sums[0], sums[1]), _mm512_unpackhi_epi64(sums[0], sums[1]));
 }
 
-/* Adds up the pieces of @count sums, at most eight, until they fit into one vector. Pieces of the sums alternate. */
+/* Adds up the pieces of @count sums, at most eight, to one vector, in which the sums alternate. */
 GFNI_INLINE __m512i add_sums(const __m512i *sums, unsigned int count)
 {
 	if (count == 2)
@@ -150,9 +145,8 @@ GFNI_INLINE __m512i add_sums(const __m512i *sums, unsigned int count)
 }
 
 /*
- * Stores a group, except its first vector, after all of it has been loaded. With a field after each block, source and target
- * soon differ by little in their lower 12 address bits, and a load waits for a pending store with the same lower 12 bits.
- * Alternating loads and stores takes half as long again at 64 KiB.
+ * Stores a group, except its first vector, after all of it has been loaded: a load waits for a pending store with the
+ * same lower 12 address bits, and with a field after each block, those of source and target soon differ little.
  */
 GFNI_INLINE void store_group(uint8_t *to, const __m512i value[8])
 {
@@ -182,7 +176,7 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 			if (ahead)
 				_mm_prefetch(from + WIDE_AHEAD + 64 * i, _MM_HINT_T0);
 			value[i] = i ? _mm512_loadu_si512(from + 64 * i) : first;
-			__asm__("" : "+v"(value[i])); /* forces the load here, rather than at its use */
+			__asm__("" : "+v"(value[i])); /* forces the load here, not at its use */
 		}
 		if (copy)
 			store_group(to, value);
@@ -201,7 +195,7 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 	return total;
 }
 
-/* Prefetches only far data: that saves a fifth if data is in memory, but costs a tenth if it is in the L2 cache. */
+/* Prefetches only far data: for data in the L2 cache, that is slower. */
 GFNI_INLINE __m512i gfni_sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups,
 				    __m512i first, bool copy, bool single, bool far)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs by ISA-L: on x86 only CRC32C, for CPUs without 64-byte vectors, because ISA-L combines CRC32 instructions with
- * multiplications, which is faster than guard_clmul.c; on other CPUs, all CRCs that ISA-L has.
+ * CRCs by ISA-L: on x86 CRC32C for CPUs without 64-byte vectors, because its mix of CRC32 instructions and
+ * multiplications is faster than guard_clmul.c; on other CPUs all that ISA-L has.
  */
 #include "block/guard_kernels.h"
 
 #include <isa-l/crc.h>
 #include <string.h>
 
-/* Data is copied in pieces that stay in the L1 cache until their CRC has been computed. */
+/* Copied pieces stay in the L1 cache until their CRC has been computed. */
 enum { PIECE = 2048 };
 
 static uint64_t isal_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
@@ -44,7 +44,7 @@ const struct guard_kernel guard_kernel_isal = {
 	.needs = CPU_SSE4_2 | CPU_PCLMUL,
 	.types = 1u << GUARD_CRC32C,
 #else
-	.needs = CPU_ANY, /* ISA-L chooses by the CPU itself */
+	.needs = CPU_ANY, /* ISA-L chooses by itself */
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
 #endif
 	.copy = isal_copy,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kernels of guard.h: each supports some guard types and some CPUs. For the files of this directory and tests only.
+ * Kernels of guard.h: each supports some guard types and some CPUs. For this directory and tests only.
  *
  * All kernels use the same running value, so one may continue what another began:
- *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is that of 64 bits with a polynomial
- *     that is x^(64-W) times as large; its register is in the high bits (not reflected), or the low ones (reflected).
- *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 is set if the first byte of a pair was added
- *     and the second is yet to come.
+ *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is that of 64 bits with a polynomial that is
+ *     x^(64-W) times as large; its register is in the high bits (not reflected), or the low ones (reflected).
+ *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 is set after the first byte of a pair.
  *
- * All tables are written once, before the first use (prepare()), and are read-only from then on.
+ * Tables are written before the first use (prepare()), and read-only from then on.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_KERNELS_H
 #define SOFTHCA_BLOCK_GUARD_KERNELS_H
@@ -16,7 +15,7 @@
 #include "block/cpu.h"
 #include "block/guard.h"
 
-/** A CRC, represented as a 64-bit CRC (see above); mlx5-formats 5.1. */
+/** As a 64-bit CRC; mlx5-formats 5.1. */
 struct guard_crc {
 	unsigned int width;
 	uint64_t polynomial; /* without x^64; the highest power is the highest bit, reflected or not */
@@ -42,25 +41,22 @@ static inline bool guard_is_reflected(enum guard_type type)
 
 struct guard_kernel {
 	const char *name;
-	/** Features that the CPU must have, enum cpu_feature. */
+	/** enum cpu_feature */
 	uint32_t needs;
-	/** Fills the tables of the kernel; may be NULL. Called once, and only if the kernel is supported. */
+	/** Fills the tables; may be NULL. Called once, and only if the kernel is supported. */
 	void (*prepare)(void);
-	/** Types that the kernel implements: bits 1 << type. */
+	/** Bits 1 << type. */
 	unsigned int types;
 	/** Implements guard_copy(), and guard_update() with @to NULL. */
 	uint64_t (*copy)(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes);
-	/** Returns true if copy_blocks() accepts blocks of @bytes. NULL if the kernel does not have copy_blocks(). */
+	/** Returns true if copy_blocks() accepts blocks of @bytes. NULL without copy_blocks(). */
 	bool (*takes)(size_t bytes);
-	/** Implements guard_copy_blocks(). @begin: result of guard_begin() for the seed. */
+	/** Implements guard_copy_blocks(). @begin: result of guard_begin(). */
 	void (*copy_blocks)(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
 			    uint64_t *guards);
 };
 
-/**
- * All kernels that are compiled in, the fastest first, ended by NULL. The last two run everywhere and implement all types
- * together.
- */
+/** The fastest first, ended by NULL. The last two run everywhere and implement all types together. */
 extern const struct guard_kernel *const guard_kernels[];
 
 extern const struct guard_kernel guard_kernel_bitwise;
@@ -78,19 +74,16 @@ extern const struct guard_kernel guard_kernel_avx2;
 extern const struct guard_kernel guard_kernel_pmull;
 #endif
 
-/**
- * Returns the kernel for @type on a CPU with @features, enum cpu_feature: the first of guard_kernels that implements @type and
- * needs nothing else.
- */
+/** Returns the first of guard_kernels that implements @type on a CPU with @features, enum cpu_feature. */
 const struct guard_kernel *guard_choose(uint32_t features, enum guard_type type);
 
 /**
- * For tests: uses @kernel, which must be supported, for all types that it implements. NULL restores the choice for the CPU. No
- * other thread may use guards meanwhile.
+ * For tests: uses @kernel, which must be supported, for all its types; NULL: as usual. No other thread may use guards
+ * meanwhile.
  */
 void guard_force(const struct guard_kernel *kernel);
 
-/* Updates a CRC by tables, for ends that are too short for wider kernels. */
+/* For ends too short for wider kernels. */
 uint64_t guard_table_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes);
 
 #endif

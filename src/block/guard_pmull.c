@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRCs by carry-less multiplication on aarch64 (PMULL): four registers, each folded over the next 64 bytes, as in guard_clmul.c. */
+/* CRCs by carry-less multiplication on aarch64 (PMULL), as in guard_clmul.c. */
 #include "block/guard_fold.h"
 
 #ifdef __aarch64__
@@ -23,14 +23,12 @@ PMULL_INLINE uint64_t pmull_high(uint64x2_t value)
 	return vgetq_lane_u64(value, 1);
 }
 
-/* Returns sum + value * by. */
 PMULL_INLINE uint64x2_t pmull_fold(uint64x2_t sum, uint64x2_t value, const struct guard_multipliers *by)
 {
 	sum = veorq_u64(sum, pmull_multiply(pmull_low(value), by->low));
 	return veorq_u64(sum, pmull_multiply(pmull_high(value), by->high));
 }
 
-/* Converts from memory order to the register order of guard_fold.h. */
 PMULL_INLINE uint64x2_t pmull_order(enum guard_type type, uint8x16_t value)
 {
 	if (!guard_is_reflected(type)) {
@@ -64,7 +62,6 @@ PMULL_INLINE uint64_t pmull_divide(enum guard_type type, uint64x2_t value)
 	return pmull_low(value);
 }
 
-/* Returns the running value after @bytes, a positive multiple of 64. */
 PMULL_INLINE uint64_t pmull_fold_all(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
 				     size_t bytes, bool copy)
 {
@@ -95,7 +92,6 @@ PMULL_INLINE uint64_t pmull_fold_type(enum guard_type type, uint64_t running, ui
 {
 	if (to)
 		return pmull_fold_all(type, running, to, from, bytes, true);
-	/* The source is passed in place of the target, and nothing is written. */
 	return pmull_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 

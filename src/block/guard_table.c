@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * CRCs by eight tables, eight bytes per step: for CPUs without carry-less multiplication, and for short ends on the others.
- */
+/* CRCs by eight tables, eight bytes per step: for CPUs without carry-less multiplication, and for short ends. */
 #include "block/guard_kernels.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* Data is copied in pieces that stay in the L1 cache until their CRC has been computed. */
+/* Copied pieces stay in the L1 cache until their CRC has been computed. */
 enum { PIECE = 1024 };
 
 /* advance[type][n][byte]: contribution of a byte to the register after n more bytes. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRCs by carry-less multiplication of 64 bytes: each vector of a group is folded to its position in the next group. */
+/* CRCs by carry-less multiplication of 64 bytes: each vector is folded to its position in the next group. */
 #include "block/guard_kernels.h"
 
 #ifdef __x86_64__
 #include "block/guard_wide.h"
 
-/*
- * Copies a vector and prefetches. Multiplications fill the CPU's instruction window, so loads are not issued early enough:
- * without prefetching, data from memory arrives at three quarters of the rate.
- */
+/* Multiplications fill the CPU's instruction window, so without prefetching, loads are issued too late. */
 WIDE_INLINE __m512i copy_ahead(const uint8_t *from, uint8_t *to, bool copy)
 {
 	_mm_prefetch(from + WIDE_AHEAD, _MM_HINT_T0);
@@ -40,7 +37,7 @@ WIDE_INLINE __m512i vpclmul_sum_groups(enum guard_type type, const uint8_t *from
 	for (size_t i = 0; i < 8; i += 2) {
 		__m512i last = _mm512_load_si512(&fold->last[4 * i]), next = _mm512_load_si512(&fold->last[4 * i + 4]);
 
-		/* Forces one load into registers; gcc would load them for each half. */
+		/* Forces one load; gcc would load them for each half. */
 		__asm__("" : "+v"(last), "+v"(next));
 		even = wide_fold(even, value[i], last);
 		odd = wide_fold(odd, value[i + 1], next);

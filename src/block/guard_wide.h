@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code shared by the CRC kernels with 64-byte registers (AVX-512 and VPCLMULQDQ): everything except the inner loop, the
- * sum over groups of 512 bytes, of which each kernel has its own version.
+ * What the CRC kernels with 64-byte registers (AVX-512 and VPCLMULQDQ) share: all but the inner loop, the sum over
+ * groups of 512 bytes.
  *
- * A block is processed as up to seven vectors of 64 bytes, followed by groups that end where the block ends. Its first
- * vector, in the lead or in the first group, may be cut: it is padded with leading zeros, which do not change the CRC.
+ * A block is up to seven vectors of 64 bytes, followed by groups that end where it ends. A cut first vector is padded
+ * with leading zeros, which do not change the CRC.
  *
- * A sum is 64 bytes. Its four pieces of 16 bytes, added up, are congruent to the block, so their remainder is the CRC.
- * Four blocks are divided at a time, as the division is a chain of dependent steps.
+ * The four pieces of 16 bytes of a sum, added up, are congruent to the block, so their remainder is the CRC. Four blocks
+ * are divided at a time, as each division is a chain of dependent steps.
  *
  * Loops over blocks are not unrolled and keep their state in registers: hardware prefetchers track load instructions,
- * and a sum that is spilled to the stack waits for all earlier stores of data.
+ * and a sum on the stack waits for all earlier stores.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_WIDE_H
 #define SOFTHCA_BLOCK_GUARD_WIDE_H
@@ -68,19 +68,16 @@ WIDE_INLINE __m512i wide_copy(const uint8_t *from, uint8_t *to, bool copy)
 	return value;
 }
 
-/* How all blocks of a call are divided. */
+/* How each block is divided. */
 struct wide_layout {
 	size_t cut;    /* missing bytes of the first vector */
 	size_t lead;   /* vectors before the groups, 0 to 7 */
-	size_t groups; /* number of groups; 0 only if there is a lead */
-	__m512i shift; /* permutation that shifts bytes by the cut */
+	size_t groups; /* 0 only if there is a lead */
+	__m512i shift; /* permutation that shifts by the cut */
 	__m512i begin; /* initial running value, to be added to the first bytes of a block */
 };
 
-/*
- * Divides blocks of @bytes. @bytes must be at least 8, and @bytes % 64 must not be 1 to 7, because the running value
- * must fit into the first vector.
- */
+/* @bytes: at least 8. @bytes % 64 must not be 1 to 7, because the running value must fit into the first vector. */
 WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin, size_t bytes)
 {
 	size_t cut = -bytes % 64, vectors = (bytes + cut) / 64;
@@ -100,8 +97,8 @@ WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin,
 }
 
 /*
- * Loads and copies the first vector of a block. An incomplete one is padded with leading zeros. If the block has at
- * least 64 bytes, 64 bytes from its start are loaded and stored even then.
+ * Loads and copies the first vector, padded with leading zeros. Of blocks of at least 64 bytes, it always loads and
+ * stores 64.
  */
 WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const struct wide_layout *layout, bool copy)
 {
@@ -113,11 +110,11 @@ WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const stru
 	value = _mm512_maskz_loadu_epi8(mask, from);
 	if (copy)
 		_mm512_mask_storeu_epi8(to, mask, value);
-	/* Not VPEXPANDB, which takes as long as a whole group on some CPUs. */
+	/* Not VPEXPANDB, which on some CPUs takes as long as a whole group. */
 	return _mm512_maskz_permutexvar_epi8(~0ull << layout->cut, layout->shift, value);
 }
 
-/* Folds the vector @value over the next @count vectors, which are copied unless @to is NULL. */
+/* Folds @value over the next @count vectors, which are copied unless @to is NULL. */
 WIDE __attribute__((noinline)) static __m512i wide_lead(enum guard_type type, __m512i value, const uint8_t *from,
 							uint8_t *to, size_t count)
 {
@@ -132,7 +129,7 @@ WIDE __attribute__((noinline)) static __m512i wide_lead(enum guard_type type, __
 	return wide_order(type, value);
 }
 
-/* Adds neighbouring pieces of 16 bytes of @a and of @b. wide_add_halves() does so with pairs of pieces. */
+/* Adds neighbouring pieces of 16 bytes; wide_add_halves() does so with pairs of pieces. */
 WIDE_INLINE __m512i wide_add_neighbours(__m512i a, __m512i b)
 {
 	__m512i crossed = _mm512_mask_blend_epi64(0xcc, b, a);
@@ -147,7 +144,7 @@ WIDE_INLINE __m512i wide_add_halves(__m512i a, __m512i b)
 	return _mm512_xor_si512(_mm512_mask_blend_epi64(0xf0, a, b), _mm512_shuffle_i64x2(crossed, crossed, 0x4e));
 }
 
-/* Each piece of 16 bytes of the result is the sum of the four pieces of one argument. */
+/* Returns in each piece of 16 bytes the sum of the four pieces of one argument. */
 WIDE_INLINE __m512i wide_pieces(__m512i a, __m512i b, __m512i c, __m512i d)
 {
 	return wide_add_halves(wide_add_neighbours(a, b), wide_add_neighbours(c, d));
@@ -174,7 +171,6 @@ WIDE_INLINE __m256i wide_divide(enum guard_type type, __m512i value)
 	return _mm512_castsi512_si256(_mm512_permutexvar_epi64(places, value));
 }
 
-/* Applies guard_finish() to four running values. */
 WIDE_INLINE __m256i wide_finish(enum guard_type type, __m256i running)
 {
 	const __m256i swap32 =
@@ -210,13 +206,12 @@ static inline uint64_t wide_running(enum guard_type type, uint64_t guard)
 	}
 }
 
-/* Stores the guards of the first @count of four sums. */
 WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i c, __m512i d, size_t count,
 			    uint64_t *guards)
 {
 	__m256i values = wide_finish(type, wide_divide(type, wide_pieces(a, b, c, d)));
 
-	/* A masked store would be slower: a load of its data soon after would wait for it and for all stores before. */
+	/* A masked store would be slower: a load of its data soon after would wait for it and all stores before. */
 	if (count == 4) {
 		_mm256_storeu_si256((__m256i *)guards, values);
 		return;
@@ -229,15 +224,15 @@ WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i 
 }
 
 /*
- * The inner loop: returns the sum of @groups groups, at least one. @first: the first vector, copied already. @single:
- * compile-time constant, there is exactly one group. @far: as in struct guard_blocks.
+ * The inner loop: returns the sum of at least one group. @first: the first vector, copied already. @single: compile-time
+ * constant, one group. @far: as in struct guard_blocks.
  */
 typedef __m512i wide_sum(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
 			 bool copy, bool single, bool far);
 
 /*
- * Processes all blocks. @type, @copy and @single are compile-time constants. The loop uses only local variables, as a load that
- * depends on an earlier store, or seems to, delays all that follow.
+ * @type, @copy and @single are compile-time constants. Uses only local variables, as a load that depends on an earlier
+ * store, or seems to, delays all that follow.
  */
 WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy, bool single,
 				  const struct wide_layout *shared_layout, const struct guard_blocks *blocks,
@@ -246,11 +241,11 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 	const struct wide_layout layout = *shared_layout;
 	const struct guard_fold *fold = &guard_folds[type];
 	const size_t from_stride = blocks->from_stride, to_stride = copy ? blocks->to_stride : from_stride;
-	/* Offset of the groups in a block; negative if their first vector, which sum() does not load, is cut. */
+	/* Offset of the groups; negative if their first vector, which sum() does not load, is cut. */
 	const ptrdiff_t lead = 64 * (ptrdiff_t)layout.lead - (ptrdiff_t)layout.cut;
 	const uint8_t *from = blocks->from;
 	const bool far = blocks->far;
-	/* Without copying, `to` advances but is not written. */
+	/* Not written without copying. */
 	uint8_t *to = copy ? blocks->to : (uint8_t *)blocks->from;
 	__m512i a, b, c, d = _mm512_setzero_si512();
 
@@ -294,7 +289,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 typedef void wide_instance(const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count,
 			   uint64_t *guards);
 
-/* One function per variant of wide_copy_blocks(): a single one would run out of registers. */
+/* A single function would run out of registers. */
 #define WIDE_INSTANCE(name, features, sum, type, copy, single)                                                         \
 	__attribute__((noinline, target(features))) static void name(                                                  \
 		const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count, uint64_t *guards)   \
@@ -324,13 +319,12 @@ WIDE_INLINE void wide_dispatch(wide_instance *const instances[2][2], enum guard_
 typedef void wide_kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
 			 uint64_t *guards);
 
-/* Returns true if wide_copy_blocks() accepts blocks of @bytes. */
 static inline bool wide_takes(size_t bytes)
 {
 	return bytes && bytes <= WIDE_LONGEST && (bytes % 64 == 0 || bytes % 64 >= 8);
 }
 
-/* Implements copy() of guard_kernels.h: up to 7 bytes by tables, the rest as blocks that the kernel accepts. */
+/* Implements copy() of guard_kernels.h: up to 7 bytes by tables, the rest as blocks that the kernel takes. */
 static inline uint64_t wide_copy_any(wide_kernel *kernel, enum guard_type type, uint64_t running, uint8_t *to,
 				     const uint8_t *from, size_t bytes)
 {

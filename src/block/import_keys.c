@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the file of import KEKs and credentials, and unwraps keys, see import_keys.h. */
+/* Reads import KEKs and credentials, and unwraps keys. */
 #include "block/import_keys.h"
 
 #include <ctype.h>
@@ -11,11 +11,11 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
-/* mlx5dv_crypto_login_create(3): ids are 24 bits wide in the device's object. */
+/* mlx5dv_crypto_login_create(3): the device's object has 24 bits. */
 #define LARGEST_ID 0xffffffu
 #define LINE_SIZE 256
 
-/* The KEK of NIST's examples and a credential, both public and only for tests. */
+/* NIST's example KEK and a credential, both public, only for tests. */
 static const char built_in[] =
 	"import_kek 0 000102030405060708090a0b0c0d0e0f\n"
 	"credential 0 b5349342f55819b88396a3f5335155484e060617fbc8512b07bad726d2eac9aa4761b095ee08d294\n";
@@ -44,7 +44,7 @@ static int digit_value(char digit)
 	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* Returns the bytes written, or 0 if @hex is not an even number of hexadecimal digits for at most @size bytes. */
+/* Returns the bytes written, or 0 if @hex is not an even number of digits for at most @size bytes. */
 static unsigned int parse_hex(const char *hex, uint8_t *out, size_t size)
 {
 	size_t length = strlen(hex);
@@ -102,7 +102,7 @@ static bool parse_id(const char *text, uint32_t *id)
 	return digits && digits <= 8 && !text[digits] && value <= LARGEST_ID;
 }
 
-/* Returns a description of the error in @line, or NULL. */
+/* Returns a description of the error, or NULL. */
 static const char *import_keys_parse_line(struct import_keys *keys, char *line)
 {
 	char kind[LINE_SIZE], number[LINE_SIZE], hex[LINE_SIZE], rest;
@@ -168,7 +168,7 @@ bool import_unwrap(const struct import_kek *kek, void *to, const void *from, siz
 	int written = 0;
 	bool good;
 
-	/* The error queue of this thread belongs to the program, so errors of this call are removed from it. */
+	/* This thread's error queue belongs to the program, so errors of this call are removed. */
 	ERR_set_mark();
 	context = EVP_CIPHER_CTX_new();
 	if (context)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Import KEKs and credentials, by id, which wrapped keys need (mlx5dv_crypto_login(3)). On an adapter a crypto officer stores
- * them; here they are read from the file SOFTHCA_CRYPTO_FILE:
+ * Import KEKs and credentials, by id, for wrapped keys (mlx5dv_crypto_login(3)). On an adapter a crypto officer stores
+ * them; here they come from the file SOFTHCA_CRYPTO_FILE:
  *
  *   # comment
  *   import_kek ID HEX    16 or 32 bytes
  *   credential ID HEX    40 bytes
  *
- * The file is read once, when the device is created; the keys are constant afterwards. Part of struct hca.
+ * The file is read once, when the device is created. Part of struct hca.
  */
 #ifndef SOFTHCA_BLOCK_IMPORT_KEYS_H
 #define SOFTHCA_BLOCK_IMPORT_KEYS_H
@@ -37,22 +37,22 @@ struct import_keys {
 	unsigned int kek_count, credential_count;
 };
 
-/** Value of SOFTHCA_CRYPTO_FILE that selects publicly known keys: KEK 0 and credential 0. */
+/** Selects publicly known keys: KEK 0 and credential 0. */
 #define IMPORT_KEYS_BUILT_IN "built-in"
 
 /**
- * Fills @keys from the file @path, or IMPORT_KEYS_BUILT_IN. Returns 0, or -EINVAL or another negative errno with @keys empty
- * and a line that describes the error in @error.
+ * Fills @keys from the file @path, or IMPORT_KEYS_BUILT_IN. Returns 0, or a negative errno with @keys empty and a
+ * description in @error.
  */
 int import_keys_load(struct import_keys *keys, const char *path, char *error, size_t size);
 
-/** Return the KEK or the credential with @id; NULL if there is none, or @keys is NULL. */
+/** Return NULL if there is no such @id, or @keys is NULL. */
 const struct import_kek *import_kek_find(const struct import_keys *keys, uint32_t id);
 const struct credential *credential_find(const struct import_keys *keys, uint32_t id);
 
 /**
- * Unwraps @bytes of @from (RFC 3394), a multiple of 8 and at least 24, to @bytes - 8 at @to. Returns false if they were not
- * wrapped by @kek.
+ * Unwraps @bytes (RFC 3394), a multiple of 8 and at least 24, to @bytes - 8. Returns false if they were not wrapped by
+ * @kek.
  */
 bool import_unwrap(const struct import_kek *kek, void *to, const void *from, size_t bytes);
 

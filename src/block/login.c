@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Crypto logins, and import of DEKs in plaintext or wrapped, see commands.h. */
+/* Crypto logins, and import of plaintext or wrapped DEKs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static bool credential_matches(const struct import_kek *kek, const struct creden
 	return good;
 }
 
-/* Checks the ids and the credential. Returns 0 with *@kek set to the KEK of the login, or -EINVAL. */
+/* Returns 0 with *@kek set, or -EINVAL. */
 static int check_login(struct hca *hca, const struct hca_login_attr *attr, const struct import_kek **kek,
 		       struct refusal *why)
 {
@@ -103,7 +103,7 @@ bool hca_logged_in(const struct hca_context *context)
 	return __atomic_load_n(&context->login, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Returns the KEK of the login of @context, which lives as long as the device, or NULL without a login. */
+/* Returns the KEK of the login, which lives as long as the device, or NULL. */
 static const struct import_kek *login_kek(struct hca_context *context)
 {
 	const struct import_kek *kek = NULL;
@@ -115,7 +115,7 @@ static const struct import_kek *login_kek(struct hca_context *context)
 	return kek;
 }
 
-/* Copies the key of @attr to @plain, unwrapped. */
+/* Copies the key, unwrapped. */
 static int import_key(struct hca_context *context, const struct hca_dek_attr *attr, uint8_t *plain, size_t bytes,
 		      struct refusal *why)
 {

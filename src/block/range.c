@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Converts between positions on the wire and in memory, see range.h. */
+/* Converts between positions on the wire and in memory. */
 #include "block/range.h"
 
 /* Returns @position / @by. 64-bit divisions are slow, and positions nearly always fit into 32 bits. */
@@ -80,8 +80,8 @@ bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end)
 }
 
 /*
- * Returns the range of the data units that @range touches (transmitting) or completes (receiving). If @range ends
- * inside a unit where a message may end, the result ends there too. @all: end of the last unit.
+ * Returns the range of the data units that @range touches (transmitting) or completes (receiving), or to its end inside
+ * a unit if a message may end there. @all: end of the last unit.
  */
 static struct byte_range unit_range(const struct cipher_setup *cipher, bool transmits, struct byte_range range,
 				    uint64_t all)
@@ -112,7 +112,6 @@ static uint64_t raw_start(const struct signature_setup *signature, const struct 
 	return first;
 }
 
-/* Returns the position in memory of data byte @raw. */
 static uint64_t memory_position(const struct signature_domain *domain, uint64_t raw)
 {
 	return raw + (domain->field ? position_quotient(raw, domain->block) * domain->field : 0);
@@ -123,9 +122,7 @@ static bool block_ends_at(const struct signature_domain *domain, uint64_t raw)
 	return domain->field && raw == unit_floor(raw, domain->block);
 }
 
-/*
- * Returns the range of the signature's memory side for @wire on its wire side. Sets range->position and range->start.
- */
+/* Returns the range of the signature's memory side. Sets range->position and range->start. */
 static struct byte_range needed_for(const struct signature_setup *signature, bool transmits, struct byte_range wire,
 				    struct transfer_range *range)
 {
@@ -136,13 +133,13 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 	struct byte_range needed;
 
 	needed.first = memory_position(memory, start);
-	/* A transfer that begins in a wire field needs the memory field before that position. */
+	/* A transfer from inside a wire field needs the memory field before it. */
 	if (first.in_field && start == first.raw && block_ends_at(memory, first.raw))
 		needed.first -= memory->field;
 	needed.end = memory_position(memory, end.raw);
 	/*
-	 * needed.end is after the field of a block that ends there. That field is not needed if the transfer does not reach the
-	 * wire field (or does not complete it, when receiving), which decides whether the block is complete.
+	 * needed.end is after the field of a block that ends there, which is needed only if the transfer reaches the
+	 * wire field (receiving: completes it).
 	 */
 	if (end.in_field && (!transmits || !end.field) && block_ends_at(memory, end.raw))
 		needed.end -= memory->field;
@@ -154,8 +151,8 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 }
 
 /*
- * Writes the result member by member, in place. If a structure were copied as a whole right after its members were
- * written, the copy would wait until the stores have left the store buffer.
+ * Writes the result member by member, in place: copying a structure right after its members were written would wait for
+ * the store buffer.
  */
 void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
 			uint64_t length, uint64_t all)
@@ -171,7 +168,7 @@ void transfer_range_set(struct transfer_range *range, const struct block_setup *
 	memory = needed;
 	if (cipher->enabled && !cipher->on_wire) {
 		memory = unit_range(cipher, transmits, needed, all);
-		/* A reception writes data of an incomplete unit later, with the whole unit. */
+		/* A reception writes an incomplete unit later, as a whole. */
 		if (memory.end < needed.end)
 			memory.end = needed.end;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* AES-XTS with 64-byte registers, see xts.h. A register holds four blocks, each with its own tweak. */
+/* AES-XTS with 64-byte registers, which hold four blocks, each with its own tweak. */
 #include "block/xts.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ bool xts_supported(void)
 #define XTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vaes,vpclmulqdq,aes,sse4.1")))
 #define XTS_INLINE XTS __attribute__((always_inline)) static inline
 
-/* Blocks per register, and registers per step of the loop: as many as the CPU has AES instructions in flight. */
+/* Registers per step of the loop: as many as the CPU has AES instructions in flight. */
 enum { LANES = 4, REGISTERS = 4, VECTOR = LANES * AES_BLOCK, STEP = REGISTERS * VECTOR };
 
 /* x^128 modulo the polynomial of IEEE 1619 5.2. */
@@ -30,7 +30,7 @@ enum { LANES = 4, REGISTERS = 4, VECTOR = LANES * AES_BLOCK, STEP = REGISTERS * 
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */
 
-/* Computes SubWord() of FIPS 197 5.2 by the last AES round: ShiftRows() has no effect on four equal columns. */
+/* Computes SubWord() (FIPS 197 5.2) by the last AES round: ShiftRows() has no effect on four equal columns. */
 XTS_INLINE uint32_t aes_sub_word(uint32_t word)
 {
 	return (uint32_t)_mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32((int)word), _mm_setzero_si128()));
@@ -89,7 +89,7 @@ XTS_INLINE __m512i feed_back(__m512i carry)
 	return _mm512_clmulepi64_epi128(carry, _mm512_set1_epi64(FEEDBACK), 0x00);
 }
 
-/* Multiplies each block of @tweaks by x to the power of its two numbers in @powers, which are equal and below 64. */
+/* Multiplies each block by x to the power of its two numbers in @powers, which are equal and below 64. */
 XTS_INLINE __m512i times_powers(__m512i tweaks, __m512i powers)
 {
 	__m512i out = _mm512_srlv_epi64(tweaks, _mm512_sub_epi64(_mm512_set1_epi64(64), powers));
@@ -98,20 +98,18 @@ XTS_INLINE __m512i times_powers(__m512i tweaks, __m512i powers)
 	return _mm512_xor_si512(kept, feed_back(_mm512_bsrli_epi128(out, 8)));
 }
 
-/* Returns the tweaks of the following register. */
 XTS_INLINE __m512i next_register(__m512i tweaks)
 {
 	return times_powers(tweaks, _mm512_set1_epi64(LANES));
 }
 
-/* Returns the tweaks of the same register in the next step: times x^16, a shift by two bytes. */
+/* Returns the same register's tweaks in the next step: times x^16, a shift by two bytes. */
 XTS_INLINE __m512i next_step(__m512i tweaks)
 {
 	return _mm512_xor_si512(_mm512_bslli_epi128(tweaks, 2), feed_back(_mm512_bsrli_epi128(tweaks, 14)));
 }
 _Static_assert(REGISTERS *LANES == 16, "a step is sixteen blocks");
 
-/* Returns the tweaks of the first four blocks. */
 XTS_INLINE __m512i first_tweaks(const struct xts_keys *keys, const uint8_t tweak[16])
 {
 	__m128i value = _mm_xor_si128(load_block(tweak), load_block(keys->tweak[0]));
@@ -124,7 +122,7 @@ XTS_INLINE __m512i first_tweaks(const struct xts_keys *keys, const uint8_t tweak
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* The round keys, each repeated in all blocks of a register. */
+/* Round keys, repeated for all blocks of a register. */
 struct schedule {
 	__m512i key[AES_MOST_ROUNDS + 1];
 };
@@ -140,7 +138,7 @@ XTS_INLINE struct schedule schedule_of(const struct xts_keys *keys, bool encrypt
 	return schedule;
 }
 
-/* Enciphers or deciphers @count registers, at most REGISTERS, in place. */
+/* @count: at most REGISTERS. */
 XTS_INLINE void aes_registers(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i *value,
 			      const __m512i *tweaks, unsigned int count)
 {
@@ -163,15 +161,15 @@ XTS_INLINE void aes_registers(const struct schedule *schedule, bool encrypt, uns
 	}
 }
 
-/* Returns the bytes at the end that need ciphertext stealing: the last whole block and the partial one; 0 if there is none. */
+/* Returns the bytes of the last whole block and the partial one; 0 if there is none. */
 XTS_INLINE size_t stealing_bytes(size_t bytes)
 {
 	return bytes % AES_BLOCK ? AES_BLOCK + bytes % AES_BLOCK : 0;
 }
 
 /*
- * Processes the last whole block and the partial one with ciphertext stealing (IEEE 1619 5.3.2 and 5.4.2). The first two blocks
- * of @tweaks are their tweaks, which decryption uses in reverse order.
+ * Steals ciphertext (IEEE 1619 5.3.2 and 5.4.2). @tweaks: those of the last whole block and the partial one, which
+ * decryption uses in reverse order.
  */
 XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i tweaks,
 				 uint8_t *to, const uint8_t *from, size_t bytes)
@@ -191,7 +189,7 @@ XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, 
 	aes_registers(schedule, encrypt, rounds, &value, &tweaks, 1);
 	_mm_storeu_si128((__m128i *)to, _mm512_castsi512_si128(value));
 	memcpy(to + AES_BLOCK, whole, part);
-	/* These buffers hold plaintext, or bytes that decrypt to it. */
+	/* They hold plaintext, or bytes that decrypt to it. */
 	explicit_bzero(last, sizeof(last));
 	explicit_bzero(whole, sizeof(whole));
 }
@@ -229,7 +227,7 @@ XTS_INLINE void xts_transform_rounds(const struct xts_keys *keys, bool encrypt, 
 		aes_registers(&schedule, encrypt, rounds, value, tweaks, 1);
 		_mm512_mask_storeu_epi8(to + done, mask, value[0]);
 		done += now;
-		/* After a partial register only ciphertext stealing can follow: advance to the tweaks of the remaining blocks. */
+		/* After a partial register only ciphertext stealing can follow. */
 		tweaks[0] = now == VECTOR ? next_register(tweaks[0])
 					  : times_powers(tweaks[0], _mm512_set1_epi64((long long)(now / AES_BLOCK)));
 	}

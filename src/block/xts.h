@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS (IEEE Std 1619-2007) of one data unit with 64-byte registers (VAES, AVX-512): several times as fast as with 16-byte
- * registers, and without OpenSSL's cost of setting a tweak. On CPUs without these instructions, cipher.c uses OpenSSL.
+ * AES-XTS (IEEE Std 1619-2007) of one data unit with 64-byte registers (VAES, AVX-512), without OpenSSL's cost of
+ * setting a tweak.
  *
- * Keys are expanded once and only read afterwards, so any thread may use them at any time. No branch or address depends on key
- * or data.
+ * Expanded keys are only read, by any thread. No branch or address depends on key or data.
  */
 #ifndef SOFTHCA_BLOCK_XTS_H
 #define SOFTHCA_BLOCK_XTS_H
@@ -15,7 +14,7 @@
 
 #include "block/cpu.h"
 
-/* Features that the CPU must have; 0: this architecture has no such kernel. */
+/* CPU features; 0: no kernel for this architecture. */
 #ifdef __x86_64__
 #define XTS_NEEDS                                                                                                      \
 	(CPU_AVX512F | CPU_AVX512BW | CPU_AVX512VL | CPU_AVX512DQ | CPU_VPCLMULQDQ | CPU_AES | CPU_SSE4_1 | CPU_VAES)
@@ -34,18 +33,18 @@ struct xts_keys {
 	unsigned int rounds; /* 10 or 14; 0: not filled */
 };
 
-/** Returns true if this CPU has the instructions. */
+/** Returns true if this CPU has the features. */
 bool xts_supported(void);
 
-/** For tests: makes xts_supported() return false from now on, or undoes that. Keys that are already filled stay valid. */
+/** For tests: makes xts_supported() return false, or undoes that. Filled keys stay valid. */
 void xts_forbid(bool forbid);
 
-/** Fills @keys from the two keys of @key, @key_bytes together: 32 (AES-128) or 64 (AES-256). Only if it is supported. */
+/** Fills @keys. @key_bytes of both keys: 32 (AES-128) or 64 (AES-256). Only if supported. */
 void xts_expand(struct xts_keys *keys, const uint8_t *key, unsigned int key_bytes);
 
 /**
- * Encrypts or decrypts a data unit of @bytes, 16 or more, with its @tweak. If @bytes is not a multiple of 16, uses ciphertext
- * stealing (IEEE 1619 5.3.2). @to may equal @from; otherwise they must not overlap.
+ * Encrypts or decrypts a data unit of @bytes, 16 or more; if not a multiple of 16, with ciphertext stealing (IEEE 1619
+ * 5.3.2). @to may equal @from, but not overlap it otherwise.
  */
 void xts_transform(const struct xts_keys *keys, bool encrypt, const uint8_t tweak[16], uint8_t *to, const uint8_t *from,
 		   size_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* AES-XTS from single AES blocks, see xts_blocks.h. */
+/* AES-XTS from single AES blocks. */
 #include "block/xts_blocks.h"
 
 #include <string.h>
@@ -17,12 +17,12 @@ static bool ecb_block(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_
 	good = EVP_CipherUpdate(ecb, block, &written, block, AES_BLOCK) && written == AES_BLOCK;
 	for (int i = 0; i < AES_BLOCK; i++)
 		to[i] = block[i] ^ mask[i];
-	/* If OpenSSL refused, this still contains plaintext. */
+	/* If OpenSSL refused, it still has plaintext. */
 	explicit_bzero(block, sizeof(block));
 	return good;
 }
 
-/* Multiplies the mask by x (IEEE 1619 5.2). */
+/* Multiplies by x (IEEE 1619 5.2). */
 static void next_mask(uint8_t mask[AES_BLOCK])
 {
 	uint8_t carry = 0;
@@ -36,7 +36,10 @@ static void next_mask(uint8_t mask[AES_BLOCK])
 	mask[0] ^= (uint8_t)(carry * 0x87);
 }
 
-/* Steals ciphertext (IEEE 1619 5.3.2): the last whole block at @to is encrypted already, and @part bytes follow it in @from. */
+/*
+ * Steals ciphertext (IEEE 1619 5.3.2): the last whole block at @to is encrypted already, and @part bytes follow it in
+ * @from.
+ */
 static bool ecb_steal_ciphertext(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from,
 				 size_t part)
 {
