@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adds blocks of a signature, or data units of a cipher, in memory and on the wire. */
+/* Adds blocks of a signature, or data units of a cipher. */
 #include <inttypes.h>
 
 #include "block/field.h"
@@ -35,7 +35,7 @@ static void describe_domain(struct picture *picture, const char *name, const str
 		SAY_MORE(fact->value, "; escape if the application tag is all ones");
 }
 
-/* Describes the bytes of a field that @mask selects. */
+/* Names the bytes of a field that @mask selects. */
 static void say_mask(struct picture_fact *fact, uint64_t mask, const struct signature_domain *domain)
 {
 	const struct {
@@ -108,11 +108,11 @@ static void describe_cipher(struct picture *picture, const struct block_setup *s
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* The steps of the table: blocks of the memory domain, or data units. */
+/* Blocks of the memory domain, or data units. */
 struct steps {
 	const struct mapping *map;
 	const struct signature_setup *signature; /* NULL: data units of a cipher */
-	uint32_t data, in_memory;                /* data bytes of a step, and its bytes in memory */
+	uint32_t data, in_memory;                /* bytes of data, and of memory */
 	uint64_t count;
 };
 
@@ -159,7 +159,7 @@ static void say_field(char *out, size_t size, const struct signature_domain *dom
 			     (uint32_t)(domain->ref_tag + (domain->increments ? number : 0)));
 }
 
-/* Describes the wire fields after the data of step @number: one, or several or none if wire blocks have another size. */
+/* Describes the wire fields after the data of step @number: several or none if wire blocks have another size. */
 static void say_wire_fields(struct picture_block *block, const struct steps *steps, uint64_t number)
 {
 	const struct signature_domain *wire = &steps->signature->wire;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records the uses of keys and draws them, see book.h. */
+/* Records the uses of keys and draws them. */
 #include "draw/book.h"
 
 #include <errno.h>
@@ -22,12 +22,12 @@
 
 #define BUCKETS 256
 
-/* The record of a key in its current configuration. Owned by the book, which has one per key index. */
+/* A key in its current configuration. The book has one record per key index. */
 struct key_record {
 	struct key_record *next;
 	uint32_t index;
 	uint64_t serial, version; /* those of the mapping */
-	bool drawn;               /* counted among the keys that are drawn */
+	bool drawn;               /* counted among the drawn keys */
 	bool changed;             /* used since it was drawn */
 	struct key_uses uses;
 };
@@ -36,7 +36,7 @@ struct key_book {
 	pthread_mutex_t lock;
 	char directory[PATH_MAX];
 	struct key_record *bucket[BUCKETS];
-	uint32_t drawings, refused; /* keys drawn within LIMIT_DRAWINGS, and within LIMIT_DRAWINGS_REFUSED */
+	uint32_t drawings, refused; /* keys drawn within LIMIT_DRAWINGS and LIMIT_DRAWINGS_REFUSED */
 	uint64_t left_out;
 	int error; /* error of the last file that could not be written; 0: none */
 };
@@ -46,7 +46,7 @@ static bool key_record_matches(const struct key_record *record, const struct map
 	return record->serial == map->serial && record->version == map->version;
 }
 
-/* Returns the record of the key with @index, or NULL. The lock is held. */
+/* The lock is held. */
 static struct key_record *key_record_find(const struct key_book *book, uint32_t index)
 {
 	struct key_record *record = book->bucket[index % BUCKETS];
@@ -56,7 +56,7 @@ static struct key_record *key_record_find(const struct key_book *book, uint32_t 
 	return record;
 }
 
-/* Returns the record of the current configuration of @key, creating it if needed; NULL without memory. The lock is held. */
+/* Creates the record if needed; returns NULL without memory. The lock is held. */
 static struct key_record *key_record_of(struct key_book *book, const struct mkey *key)
 {
 	const struct mapping *map = mkey_mapping(key);
@@ -79,7 +79,7 @@ static struct key_record *key_record_of(struct key_book *book, const struct mkey
 	return record;
 }
 
-/* Counts the key among those that are drawn. Returns false if the limit was reached. The lock is held. */
+/* Returns false if the limit was reached. The lock is held. */
 static bool key_record_reserve_place(struct key_book *book, struct key_record *record, bool refused)
 {
 	if (record->drawn)
@@ -123,7 +123,7 @@ static int draw_key_files(const struct mkey *key, const struct key_uses *uses, s
 	return error;
 }
 
-/* Draws @key. The caller keeps its mapping alive by an epoch section or by the key's lock. */
+/* The caller keeps the mapping alive by an epoch section or by the key's lock. */
 static void draw_key(struct key_book *book, const struct mkey *key, const struct key_uses *uses)
 {
 	struct picture *picture = malloc(sizeof(*picture));
@@ -169,7 +169,7 @@ static void key_begins(struct mkey *key)
 	epoch_leave();
 }
 
-/* Draws the ending configuration again if it was used since it was drawn. */
+/* Draws the ending configuration again if it was used since. */
 static void key_ends(struct mkey *key)
 {
 	struct key_book *book = key->hca->key_book;
@@ -231,7 +231,7 @@ static void key_used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rig
 	pthread_mutex_unlock(&book->lock);
 }
 
-/* Draws the key that the refused access of @record named; the explanation itself may name a key nested in it. */
+/* Draws the key that the refused access named; the explanation may name a key nested in it. */
 static void draw_refused(struct hca *hca, const struct explain_record *record)
 {
 	struct refused_access access;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chooses the parts of a long layout that are shown, see parts.h. */
+/* Chooses which parts of a long layout are shown. */
 #include "draw/parts.h"
 
 #include <string.h>
 
-/*
- * Merges ranges that touch or have a single number between them, because an elision takes as much room as that number.
- */
+/* Merges ranges that touch or have a single number between them: an elision takes as much room. */
 static void chosen_merge(struct chosen *chosen)
 {
 	uint32_t last = 0;

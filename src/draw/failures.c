@@ -14,7 +14,7 @@ bool refused_by_key(const struct picture_subject *subject)
 	       subject->access.why.rule <= RULE_KEY_NOT_MAPPED;
 }
 
-/* Fills @out with the explanation of @access, if the ring still has it; otherwise with the rule and figures alone. */
+/* Fills @out with the explanation of @access, or with rule and figures alone if the ring has lost it. */
 static void find_explanation(struct hca *hca, const struct refused_access *access, struct explain_record *out)
 {
 	struct explain_record record = {.serial = 0};
@@ -29,7 +29,7 @@ static void find_explanation(struct hca *hca, const struct refused_access *acces
 	}
 }
 
-/* Adds a failure and returns it. Returns NULL if it was counted with an equal one, or the picture is full. */
+/* Returns NULL if the failure was counted with an equal one, or the picture is full. */
 static struct picture_failure *picture_add_failure(struct picture *picture, struct hca *hca,
 						   const struct explain_record *record)
 {
@@ -78,7 +78,7 @@ static void picture_add_accesses(struct picture *picture, struct picture_subject
 	}
 }
 
-/* Returns true if the first figure of @rule is the key or window that it concerns. */
+/* Returns true if the first figure of @rule is a key or window. */
 static bool rule_names_key(enum explain_rule rule)
 {
 	const char *text = rule_text(rule)->text;
@@ -86,7 +86,7 @@ static bool rule_names_key(enum explain_rule rule)
 	return strstr(text, "key {0:x}") || strstr(text, "window {0:x}");
 }
 
-/* Returns true if @rule refuses an access, which picture_add_accesses() adds. */
+/* Returns true if @rule refuses an access; picture_add_accesses() adds these. */
 static bool rule_is_of_access(enum explain_rule rule)
 {
 	return rule <= RULE_SEGMENT_WRAPS || (rule >= RULE_STAGE_RANGE && rule <= RULE_CIPHER_SHORT_UNIT);
@@ -97,10 +97,7 @@ static bool rule_is_of_block(enum explain_rule rule)
 	return rule == RULE_BLOCK_GUARD || rule == RULE_BLOCK_APP_TAG || rule == RULE_BLOCK_REF_TAG;
 }
 
-/*
- * Finds the latest record older than @before that concerns this mapping and has a @wanted rule. Returns false if there
- * is none.
- */
+/* Finds the latest record older than @before of this mapping with a @wanted rule. Returns false if there is none. */
 static bool record_previous(const struct picture_subject *subject, bool (*wanted)(enum explain_rule rule),
 			    uint64_t before, struct explain_record *out)
 {

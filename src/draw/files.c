@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes files of drawings, see files.h. */
+/* Writes files of drawings. */
 #include "draw/files.h"
 
 #include <errno.h>

@@ -6,17 +6,15 @@
 #include <stddef.h>
 
 /**
- * Creates @directory if needed, and stores its full path, because the program may change its working directory. Returns
- * 0 or a negative errno.
+ * Creates @directory if needed, and stores its full path, as the working directory may change. Returns 0 or a negative
+ * errno.
  */
 int drawing_directory(const char *directory, char *path, size_t size);
 
-/**
- * Replaces the file @name in @directory by @length bytes of @text, completely or not at all. Returns 0 or a negative errno.
- */
+/** Replaces the file @name in @directory, completely or not at all. Returns 0 or a negative errno. */
 int drawing_store(const char *directory, const char *name, const char *text, size_t length);
 
-/** Writes all of @text to @fd, a descriptor of the program. Returns 0 or a negative errno. */
+/** Writes @text to @fd, a descriptor of the program. Returns 0 or a negative errno. */
 int drawing_write(int fd, const char *text, size_t length);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adds the range of a key and its memory to a picture, as rows, regions and slots. */
+/* Adds the range of a key and its memory: rows, regions and slots. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,17 +8,17 @@
 #include "explain/names.h"
 
 enum {
-	HEAD = 6,        /* pieces shown at the beginning… */
+	HEAD = 6,        /* pieces shown first… */
 	HEAD_ROUNDS = 2, /* …or repetitions… */
 	HEAD_MOST = 10,  /* …of at most this many pieces */
 	TAIL_MOST = 4,
 	THOUSANDTHS = 1000,
 };
 
-/* The bytes that an access covers, by offsets in the range. */
+/* The bytes of an access, by offsets in the range. */
 struct cover {
 	uint64_t front;         /* bytes before the range */
-	uint64_t first, inside; /* offset and number of bytes inside the range */
+	uint64_t first, inside; /* offset and bytes inside the range */
 	uint64_t behind_at;     /* offset of… */
 	uint64_t behind;        /* …bytes after the range */
 };
@@ -36,7 +36,7 @@ static struct cover cover_of(const struct picture_subject *subject)
 	struct cover cover = {0};
 	uint64_t rest = access->length, room;
 
-	/* With a block stage, the address is a wire position. */
+	/* Staged: a wire position. */
 	if (!subject->refused || mapping_is_staged(map))
 		return cover;
 	if (access->address < map->start) {
@@ -58,7 +58,7 @@ static struct cover cover_of(const struct picture_subject *subject)
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the entry that holds byte @offset of a repetition. Skips empty entries. */
+/* Returns the entry with byte @offset of a repetition. Skips empty entries. */
 static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 {
 	uint32_t entry = 0;
@@ -68,7 +68,7 @@ static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 	return entry;
 }
 
-/* Returns the number of bytes of the range that have memory. */
+/* Returns the bytes of the range that have memory. */
 static uint64_t bytes_laid_out(const struct mapping *map)
 {
 	uint64_t translated = mapping_is_direct(map) ? map->length : mapping_translated(map);
@@ -76,7 +76,7 @@ static uint64_t bytes_laid_out(const struct mapping *map)
 	return translated < map->length ? translated : map->length;
 }
 
-/* Returns the number of the part that holds byte @offset, which must have memory. */
+/* Returns the part with byte @offset, which must have memory. */
 static uint64_t part_at(const struct mapping *map, uint64_t offset)
 {
 	uint64_t round;
@@ -90,7 +90,7 @@ static uint64_t part_at(const struct mapping *map, uint64_t offset)
 static struct part key_part(const struct mapping *map, uint64_t number)
 {
 	const struct layout_entry *entry;
-	const uint64_t count = map->count ? map->count : 1; /* a layout of none has no parts */
+	const uint64_t count = map->count ? map->count : 1; /* no parts without entries */
 	struct part part;
 	uint64_t left;
 
@@ -115,7 +115,7 @@ static const struct mapping *target_of(const struct picture_subject *subject, co
 	return key ? mkey_mapping(key) : NULL;
 }
 
-/* Writes the reason why @entry allows no access at all to @why; "" if it allows some. */
+/* Sets @why to the reason why @entry allows no access at all, or "". */
 static void entry_problem(const struct picture_subject *subject, const struct layout_entry *entry,
 			  const struct mapping *target, char *why, size_t size)
 {
@@ -135,7 +135,7 @@ static void entry_problem(const struct picture_subject *subject, const struct la
 		words_put(why, size, "does not allow %s", RIGHTS((uint8_t)access->why.args[3]));
 }
 
-/* Writes the reason why @part cannot be reached through @entry to @why; "" if it can. */
+/* Sets @why to the reason why @part cannot be reached through @entry, or "". */
 static void part_problem(const struct picture_subject *subject, const struct layout_entry *entry,
 			 const struct part *part, char *why, size_t size)
 {
@@ -185,7 +185,7 @@ static void describe_target(const struct picture_subject *subject, struct pictur
 	SAY(region->name, "%s 0x%x", target ? key_kind_name(target->kind) : "key", entry->key);
 	entry_problem(subject, entry, target, region->rights, sizeof(region->rights));
 	region->bad = *region->rights;
-	/* The key with this number is now a different one. */
+	/* The number has a different key now. */
 	if (!target || target->number != entry->key || (entry->serial && target->serial != entry->serial))
 		return;
 	region->bounded = !mapping_is_staged(target);
@@ -195,7 +195,7 @@ static void describe_target(const struct picture_subject *subject, struct pictur
 		SAY(region->rights, "%s", RIGHTS(target->rights));
 }
 
-/* Returns the region of @entry (NULL: that of a direct key), adding it if needed. */
+/* Returns the region of @entry (NULL: of a direct key), adding it if needed. */
 static uint32_t region_of(struct picture *picture, const struct picture_subject *subject,
 			  const struct layout_entry *entry)
 {
@@ -250,7 +250,7 @@ static void row_mark(struct picture_row *row, const struct picture_subject *subj
 	end = end < part_end ? end - part->offset : part->bytes;
 	row->first = (uint16_t)((double)first / (double)part->bytes * THOUSANDTHS);
 	row->last = (uint16_t)((double)end / (double)part->bytes * THOUSANDTHS);
-	/* With RULE_KEY_RANGE, the reason is the part outside the range, and not this row. */
+	/* With RULE_KEY_RANGE, the reason is the part outside the range. */
 	if (*row->problem || (subject->access.why.rule != RULE_KEY_RANGE &&
 			      (refused_by_key(subject) || refused_by_target(subject, part))))
 		row->mark = MARK_REFUSED;
@@ -315,7 +315,7 @@ static void picture_add_outside(struct picture *picture, const struct picture_su
 	row->mark = subject->refused ? MARK_REFUSED : MARK_NONE;
 }
 
-/* Chooses, for each entry, the first repetition that leaves its region. */
+/* Chooses the first repetition of each entry that leaves its region. */
 static void choose_problems(struct chosen *chosen, const struct picture_subject *subject)
 {
 	const struct mapping *map = subject->map;
@@ -398,10 +398,7 @@ static void picture_add_end(struct picture *picture, uint32_t region)
 	SAY(picture_add_slot(picture, region, PICTURE_ROWS)->gap, "end of the region");
 }
 
-/*
- * Returns the row of @region that follows row @from (PICTURE_ROWS: the first) by address, then by number; PICTURE_ROWS if there
- * is none.
- */
+/* Returns the row of @region after @from (PICTURE_ROWS: the first) by address, then by number; PICTURE_ROWS if none. */
 static uint32_t next_row(const struct picture *picture, uint32_t region, uint32_t from)
 {
 	uint32_t best = PICTURE_ROWS;
@@ -420,7 +417,7 @@ static uint32_t next_row(const struct picture *picture, uint32_t region, uint32_
 	return best;
 }
 
-/* Adds the gap between @end and the row at @address, in a region that ends at @limit. */
+/* Adds the gap between @end and the row at @address. @limit: end of the region. */
 static void picture_add_between(struct picture *picture, uint32_t number, uint64_t end, uint64_t limit,
 				uint64_t address, const char *where)
 {

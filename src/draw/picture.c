@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes pictures of keys, see picture.h: the head, and the uses of the key. */
+/* Makes pictures of keys: the head, and the uses. */
 #include "draw/picture.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes pictures as SVG, see svg.h. Each part is placed at `y` and advances it, so that `y` is the height at the end. */
+/* Writes pictures as SVG. Each part is placed at `y` and advances it. */
 #include "draw/svg.h"
 
 #include <inttypes.h>
@@ -14,11 +14,11 @@ enum {
 	MARGIN = 24,
 	LINE = 18,
 	VALUE_X = 132,
-	VALUE_COLUMNS = 114, /* columns of monospaced text between VALUE_X and the margin */
+	VALUE_COLUMNS = 114, /* monospaced, between VALUE_X and the margin */
 	CARD_COLUMNS = 126,
 
-	ROW = 24, /* height of a row */
-	GAP = 4,  /* height of the space between two rows */
+	ROW = 24,
+	GAP = 4, /* height of the space between two rows */
 	WANT_X = 34,
 	LEFT_X = 50,
 	LEFT_WIDTH = 372,
@@ -44,7 +44,7 @@ struct canvas {
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* Adds at most @columns characters of @text, escaped for XML. Control characters, which XML does not allow, become "?". */
+/* Adds at most @columns characters, escaped for XML. Control characters, which XML does not allow, become "?". */
 static void svg_add_escaped(struct drawing *out, const char *text, size_t columns)
 {
 	for (; *text; text++) {
@@ -87,7 +87,7 @@ static void svg_add_box(struct canvas *canvas, int x, int y, int width, int heig
 		    width, height, class);
 }
 
-/* Returns the end of the first line of @text, of at most @columns: after a word if possible. */
+/* Returns the end of the first line, of at most @columns: after a word if possible. */
 static const char *line_end(const char *text, size_t columns)
 {
 	const char *at = text, *end = NULL;
@@ -103,7 +103,6 @@ static const char *line_end(const char *text, size_t columns)
 	return at;
 }
 
-/* Adds @text, wrapped into lines, from the current height on. */
 static void svg_add_lines(struct canvas *canvas, int x, const char *class, const char *text, size_t columns)
 {
 	while (*text) {
@@ -326,7 +325,6 @@ static void svg_add_map(struct canvas *canvas)
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* Adds data and the field after it. */
 static void svg_add_side(struct canvas *canvas, int x, const struct picture_block *block, const char *data,
 			 const char *field)
 {

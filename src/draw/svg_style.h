@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The style sheet of drawings; for svg.c only. Uses classes, because some viewers do not support variables. */
+/* The style sheet, for svg.c only. Classes, because some viewers do not support variables. */
 #ifndef SOFTHCA_DRAW_SVG_STYLE_H
 #define SOFTHCA_DRAW_SVG_STYLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes pictures as text, see text.h. */
+/* Writes pictures as text. */
 #include "draw/text.h"
 
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static size_t wider_column(size_t width, const char *text)
 	return columns > width ? columns : width;
 }
 
-/* Adds @text, padded with blanks to @width columns. */
+/* Pads @text to @width columns. */
 static void text_add_padded(struct drawing *drawing, const char *text, size_t width)
 {
 	size_t columns = words_columns(text);
@@ -75,7 +75,7 @@ static const char *sign_of(enum picture_mark mark)
 	return mark == MARK_REFUSED ? "!!" : mark == MARK_TOUCHED ? " !" : "  ";
 }
 
-/* Ends a line and removes trailing blanks. */
+/* Removes trailing blanks. */
 static void end_line(struct drawing *drawing)
 {
 	while (!drawing->failed && drawing->length && drawing->bytes[drawing->length - 1] == ' ')

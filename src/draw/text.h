@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Writes a picture as text, and defines the buffer of a text or SVG drawing: a string that grows up to
- * LIMIT_DRAWING_BYTES. The owner of a struct drawing frees `bytes`.
- */
+/* Writes a picture as text. The buffer grows up to LIMIT_DRAWING_BYTES; the owner of a struct drawing frees `bytes`. */
 #ifndef SOFTHCA_DRAW_TEXT_H
 #define SOFTHCA_DRAW_TEXT_H
 
@@ -14,16 +11,15 @@
 struct drawing {
 	char *bytes; /* NULL while empty */
 	size_t length, size;
-	bool failed; /* memory ran out, or the limit was reached */
+	bool failed; /* no memory, or the limit was reached */
 };
 
-/** Appends text formatted as by printf(3). */
+/** As printf(3). */
 void drawing_add(struct drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Writes @picture as plain text. */
 void picture_write_text(const struct picture *picture, struct drawing *drawing);
 
-/** Returns the number of characters of @text, which is UTF-8. */
+/** Returns the characters of @text, which is UTF-8. */
 size_t words_columns(const char *text);
 
 #endif

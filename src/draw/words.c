@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Formats words and figures, see words.h. */
+/* Formats words and figures. */
 #include "draw/words.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "explain/names.h"
 
-/* Removes a UTF-8 character that was truncated in the middle. */
+/* Removes a UTF-8 character that was truncated. */
 static void end_whole(char *out, size_t size)
 {
 	size_t length = strlen(out), at = length;

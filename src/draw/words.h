@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Formats words and figures of a drawing into arrays; truncates texts that do not fit. */
+/* Formats words and figures into arrays; truncates texts that do not fit. */
 #ifndef SOFTHCA_DRAW_WORDS_H
 #define SOFTHCA_DRAW_WORDS_H
 
@@ -19,14 +19,14 @@ struct figure {
 	char text[32];
 };
 
-/** Returns a number with commas: 1234567 -> "1,234,567". */
+/** 1234567: "1,234,567". */
 struct figure words_commas(uint64_t value);
 
 struct rights_text {
 	char text[96];
 };
 
-/** Returns the names of rights, enum key_rights: "local read, local write". */
+/** @rights: enum key_rights. Returns "local read, local write". */
 struct rights_text rights_text(uint8_t rights);
 
 #define COMMAS(value) (words_commas(value).text)
