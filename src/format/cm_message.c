@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packs and unpacks MADs of the communication manager, see cm_message.h. */
+/* Packs and unpacks MADs of the communication manager. */
 #include "format/cm_message.h"
 
 #include <string.h>
 
-/* The MAD header (IBTA 13.4.2): offsets and the constant values of the class (16.7.1). */
+/* The MAD header (IBTA 13.4.2): offsets and constants of the class (16.7.1). */
 enum {
 	BASE_VERSION = 0,
 	CLASS = 1,
@@ -60,7 +60,7 @@ static void put_number(uint8_t *to, uint32_t bytes, uint64_t number)
 		to[i] = (uint8_t)number;
 }
 
-/* Returns the number of bytes that a field touches. */
+/* Returns the bytes that a field touches. */
 static uint32_t cm_field_bytes(const struct cm_field *field)
 {
 	return (field->bit + field->width + 7u) / 8u;
@@ -133,7 +133,7 @@ static void member_store(uint8_t *to, uint32_t size, uint64_t number)
 	}
 }
 
-/* All members of the union begin where it does. */
+/* All members of the union begin here. */
 static const size_t union_at = offsetof(struct cm_message, req);
 
 void cm_pack(const struct cm_message *message, uint8_t mad[CM_MAD_BYTES])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packs and unpacks MADs of the communication manager: 24 bytes of header (IBTA 13.4.2), then a message; cm_messages.def is the
- * table. Pure functions on the caller's memory; any thread.
+ * Packs and unpacks MADs of the communication manager: a header (IBTA 13.4.2), then a message. Pure functions; any
+ * thread.
  */
 #ifndef SOFTHCA_FORMAT_CM_MESSAGE_H
 #define SOFTHCA_FORMAT_CM_MESSAGE_H
@@ -15,7 +15,7 @@ enum {
 	CM_MAD_HEADER_BYTES = 24,
 };
 
-/* The queue pair that sends and receives MADs, and its Q_Key (IBTA 13.5.3.2). */
+/* Sends and receives MADs (IBTA 13.5.3.2). */
 #define CM_QPN 1u
 #define CM_QKEY 0x80010000u
 
@@ -26,7 +26,7 @@ enum cm_message_kind {
 	CM_MESSAGE_KINDS,
 };
 
-/* One structure per message: struct cm_req, struct cm_rep, …, with numbers in host order. */
+/* struct cm_req, struct cm_rep, …, in host order. */
 #define CM_MESSAGE(NAME, name, attribute, text) struct cm_##name {
 #define CM_NUMBER(name, type, field, byte, bit, width) type field;
 #define CM_BYTES(name, field, byte, length) uint8_t field[length];
@@ -45,10 +45,10 @@ enum cm_sidr_status {
 #include "format/cm_messages.def"
 };
 
-/* The message that an MRA acknowledges or a REJ rejects (IBTA 12.6.6, 12.6.7). */
+/* What an MRA acknowledges or a REJ rejects (IBTA 12.6.6, 12.6.7). */
 enum cm_message_named { CM_NAMED_REQ, CM_NAMED_REP, CM_NAMED_OTHER };
 
-/* transport_service of a REQ. CM_TRANSPORT_EXTENDED: extended_transport has the type. */
+/* transport_service of a REQ. CM_TRANSPORT_EXTENDED: see extended_transport. */
 enum cm_transport_service { CM_TRANSPORT_RC, CM_TRANSPORT_UC, CM_TRANSPORT_RD, CM_TRANSPORT_EXTENDED };
 enum cm_extended_transport { CM_EXTENDED_XRC = 1 };
 
@@ -65,70 +65,58 @@ struct cm_message {
 	};
 };
 
-/* A field of the table. */
 struct cm_field {
 	const char *name;
 	uint16_t offset, size;        /* in the message's structure */
 	uint8_t byte, bit, width;     /* position after the MAD header; width 0: plain bytes */
-	enum cm_message_kind message; /* message that has the field */
+	enum cm_message_kind message; /* that has the field */
 };
 
-/** All fields, grouped by message and in the order of the table; a NULL name ends them. Constant. */
+/** Grouped by message and in the order of the table, ended by a NULL name. */
 extern const struct cm_field cm_fields[];
 
-/**
- * Writes @message to @mad. Its kind must not be CM_NO_MESSAGE. Truncates numbers to the width of their field; reserved
- * bits are 0.
- */
+/** Writes @message, whose kind is not CM_NO_MESSAGE. Truncates numbers to the width of their field. */
 void cm_pack(const struct cm_message *message, uint8_t mad[CM_MAD_BYTES]);
 
-/* Why a MAD is not a message of the communication manager. */
 enum cm_malformed {
 	CM_WELL_FORMED,
 	CM_FOREIGN_VERSION, /* not base version 1 */
-	CM_FOREIGN_CLASS,   /* another class, or not version 2 of the class */
+	CM_FOREIGN_CLASS,   /* or not version 2 of the class */
 	CM_FOREIGN_METHOD,  /* not Send */
-	CM_FOREIGN_MESSAGE, /* an attribute that is not in the table, such as LAP and APR */
+	CM_FOREIGN_MESSAGE, /* an attribute not in the table, such as LAP and APR */
 };
 
-/**
- * Parses @mad. Every bit pattern is a valid value of its field. Returns CM_WELL_FORMED, or the error; then the kind of @message
- * is CM_NO_MESSAGE.
- */
+/** Parses @mad. Every bit pattern is a valid value of its field. On an error, the kind of @message is CM_NO_MESSAGE. */
 enum cm_malformed cm_unpack(const uint8_t mad[CM_MAD_BYTES], struct cm_message *message);
 
-/** Returns the value of @field, of at most 64 bits, in @mad. */
+/** Returns the value of @field, at most 64 bits. */
 uint64_t cm_field_get(const uint8_t mad[CM_MAD_BYTES], const struct cm_field *field);
 
-/** Returns the kind of message in @mad; CM_NO_MESSAGE if cm_unpack() would fail. */
+/** Returns CM_NO_MESSAGE if cm_unpack() would fail. */
 enum cm_message_kind cm_mad_kind(const uint8_t mad[CM_MAD_BYTES]);
 
-/*
- * How the addressed process is found. (IBTA 12.9 has one communication manager per port; here every process of a host
- * has one.)
- */
+/* How the addressed process is found. (IBTA 12.9: one communication manager per port; here one per process.) */
 enum cm_addressee {
 	CM_TO_NONE,    /* malformed: drop it */
 	CM_TO_SERVICE, /* REQ, SIDR_REQ: the process that listens on the service id */
-	CM_TO_COMM_ID, /* all others: the process that created the recipient's communication id or request id */
+	CM_TO_COMM_ID, /* others: the process that created the recipient's communication or request id */
 	CM_TO_ALL,     /* a REJ after a timeout, if the sender never learned the recipient's id */
 };
 
-/** Returns the addressee of @mad. @key gets the service id or the recipient's communication id, otherwise 0. */
+/** @key: the service id or the recipient's communication id, otherwise 0. */
 enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *key);
 
 /**
- * Makes the answer to a @mad that addresses no existing process: a REJ without listener to a REQ, the corresponding
- * status to a SIDR_REQ, a DREP to a DREQ (IBTA 12.9). The answer goes back to the sender. Returns false if such a
- * message is not answered.
+ * Makes the answer to a @mad that addresses no existing process: a REJ to a REQ, the corresponding status to a SIDR_REQ,
+ * a DREP to a DREQ (IBTA 12.9). Returns false for other messages.
  */
 bool cm_answer_unclaimed(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES]);
 
 /** Returns "REQ", "MRA", …; "none" for other values. */
 const char *cm_message_name(unsigned int kind);
-/** Returns the meaning of @reason in a REJ. Never NULL. */
+/** Never NULL. */
 const char *cm_rejection_text(unsigned int reason);
-/** Returns the meaning of @status in a SIDR_REP. Never NULL. */
+/** Never NULL. */
 const char *cm_sidr_status_text(unsigned int status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of the states, see cm_state.h. */
+/* Names of the states. */
 #include "format/cm_state.h"
 
 const char *cm_state_name(unsigned int state)

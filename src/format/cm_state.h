@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* States of a communication id; cm_states.def is the table. Constant data; any thread. */
+/* States of a communication id (cm_states.def). Any thread. */
 #ifndef SOFTHCA_FORMAT_CM_STATE_H
 #define SOFTHCA_FORMAT_CM_STATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of fields.def and cm_messages.def, see fields.h. */
+/* The tables of fields.def and cm_messages.def. */
 #include "format/fields.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ uint64_t field_most(const struct field *field)
 	return field->width == 64 ? UINT64_MAX : (UINT64_C(1) << field->width) - 1;
 }
 
-/* Bit by bit, which handles all fields in the same way; speed does not matter in the softhca command. */
+/* Bit by bit, the same for all fields; speed does not matter in the softhca command. */
 uint64_t part_field_get(const uint8_t *bytes, const struct field *field)
 {
 	uint64_t number = 0;

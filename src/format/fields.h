@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fields of WQEs, CQEs, keys, BSFs, packets and MADs by name; fields.def and cm_messages.def are the tables. For the softhca
- * command, which converts between bytes and text; the device does not use them. Constant data and pure functions; any thread.
+ * Fields of WQEs, CQEs, keys, BSFs, packets and MADs by name, for the softhca command. Constant data and pure functions;
+ * any thread.
  */
 #ifndef SOFTHCA_FORMAT_FIELDS_H
 #define SOFTHCA_FORMAT_FIELDS_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of parts, such as segments and headers: PART_CTRL, …, PART_CM_REQ, … */
+/* Segments, headers and the like: PART_CTRL, …, PART_CM_REQ, … */
 enum part {
 #define LAYOUT(NAME, ...) PART_##NAME,
 #include "format/fields.def"
@@ -49,7 +49,7 @@ enum field_form {
 struct part_info {
 	const char *name;
 	uint16_t bytes; /* length of the fixed part, at most PART_MOST_BYTES */
-	bool tail;      /* any number of bytes may follow */
+	bool tail;      /* more bytes may follow */
 };
 
 #define PART_MOST_BYTES 232
@@ -59,7 +59,7 @@ struct field {
 	const char *name;
 	uint8_t part; /* enum part */
 	uint8_t byte, bit;
-	uint8_t width;  /* 1 to 64 bits; 0: plain bytes */
+	uint8_t width;  /* bits, 1 to 64; 0: plain bytes */
 	uint8_t length; /* number of plain bytes */
 	uint8_t form;   /* enum field_form */
 };
@@ -68,28 +68,27 @@ struct field_value {
 	const char *name;
 	uint64_t number;
 	uint8_t form;
-	bool mask; /* the number is a single bit of a mask */
+	bool mask; /* a bit of a mask */
 };
 
 extern const struct part_info part_infos[PART_COUNT];
 
-/** All fields, grouped by part and in order; a NULL name ends them. */
+/** Grouped by part and in order, ended by a NULL name. */
 extern const struct field fields[];
 
-/** The values that have names; a NULL name ends them. */
+/** Ended by a NULL name. */
 extern const struct field_value field_values[];
 
-/** Returns the number in @field of the complete part at @bytes. The width of @field must not be 0. */
+/** @bytes: the complete part. The width of @field must not be 0. */
 uint64_t part_field_get(const uint8_t *bytes, const struct field *field);
-/** Stores @number in @field, truncated to its width, and changes no other bit. */
+/** Truncates @number to the width of @field, and changes no other bit. */
 void part_field_put(uint8_t *bytes, const struct field *field, uint64_t number);
 
-/** Returns the largest number that @field can hold. */
 uint64_t field_most(const struct field *field);
 
-/** Returns the one-word name of the value @number; NULL if it has none, or @form is a mask. */
+/** Returns NULL if @number has no one-word name, or @form is a mask. */
 const char *field_value_name(enum field_form form, uint64_t number);
-/** Finds the number with the name @name. Returns false if @form has no such name. */
+/** Returns false if @form has no such name. */
 bool field_value_number(enum field_form form, const char *name, uint64_t *number);
 
 #endif

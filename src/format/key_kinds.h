@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Kinds and rights of keys, and guards of signatures, for which explanations have names (explain/names.h). */
+/* Kinds and rights of keys, and guards; explain/names.h names them. */
 #ifndef SOFTHCA_FORMAT_KEY_KINDS_H
 #define SOFTHCA_FORMAT_KEY_KINDS_H
 
@@ -17,7 +17,7 @@ enum key_kind {
 	KEY_KIND_COUNT,
 };
 
-/* Rights, in the bits of the mkey context (mlx5-formats 1.8). */
+/* Bits of the mkey context (mlx5-formats 1.8). */
 enum key_rights {
 	RIGHT_LOCAL_READ = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_READ,
 	RIGHT_LOCAL_WRITE = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE,

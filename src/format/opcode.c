@@ -34,7 +34,7 @@ const struct packet_opcode packet_opcodes[256] = {
 #include "format/opcodes.def"
 };
 
-/* Opcodes by transport, message and place. An entry that is not 0 has the opcode in its low byte. */
+/* Opcodes by transport, message and place, in the low byte of entries that are not 0. */
 enum { KNOWN = 0x100 };
 enum { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_CN, INDEX_COUNT };
 

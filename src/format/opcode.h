@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages and the packet opcodes that carry them; opcodes.def is the table. */
+/* Messages and the packet opcodes that carry them (opcodes.def). */
 #ifndef SOFTHCA_FORMAT_OPCODE_H
 #define SOFTHCA_FORMAT_OPCODE_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-/* Messages between requester and responder: messages.def. */
+/* messages.def. */
 enum message {
 #define MESSAGE(name, ...) MESSAGE_##name,
 #include "format/messages.def"
@@ -27,7 +27,7 @@ enum message_property {
 
 struct message_properties {
 	uint8_t family; /* enum message */
-	uint8_t access; /* enum ibv_access_flags that the receiving QP must allow */
+	uint8_t access; /* enum ibv_access_flags that the QP must allow */
 	uint8_t properties;
 };
 
@@ -83,7 +83,7 @@ enum packet_header {
 
 struct packet_opcode {
 	const char *name; /* NULL: no such opcode */
-	/* enum ibv_qp_type; IBV_QPT_XRC_SEND and QP_TYPE_DCI for both ends of XRC and DC, TRANSPORT_NONE for a CNP */
+	/* enum ibv_qp_type; IBV_QPT_XRC_SEND and QP_TYPE_DCI for both ends, TRANSPORT_NONE for a CNP */
 	uint8_t transport;
 	uint8_t message;
 	uint8_t place;
@@ -93,9 +93,7 @@ struct packet_opcode {
 
 extern const struct packet_opcode packet_opcodes[256];
 
-/**
- * Returns the BTH opcode of a packet, or -1 if the transport has no opcode for it, or several (MESSAGE_UNSUPPORTED).
- */
+/** Returns the BTH opcode, or -1 if the transport has none, or several (MESSAGE_UNSUPPORTED). */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
 
 static inline bool message_has(uint8_t message, enum message_property property)
@@ -118,13 +116,13 @@ static inline bool message_is_write(uint8_t message)
 	return message < MESSAGE_COUNT && message_properties[message].family == MESSAGE_WRITE;
 }
 
-/** Returns the message without its variants (immediate data, invalidation), the same for all packets of a message. */
+/** Returns the message without its variants (immediate data, invalidation). */
 static inline uint8_t message_family(uint8_t message)
 {
 	return message < MESSAGE_COUNT ? message_properties[message].family : message;
 }
 
-/** Returns "SEND", "READ request", …, for explanations and traces. */
+/** Returns "SEND", "READ request", … */
 const char *message_name(unsigned int message);
 
 #endif

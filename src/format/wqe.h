@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Send WQEs for the requester: the opcode table, and the parts of a WQE in host order (mlx5-formats 1). All values come from a
- * ring that the program can write, so nothing may be assumed about them.
- */
+/* The parts of a send WQE in host order (mlx5-formats 1). The program can write the ring: assume nothing about them. */
 #ifndef SOFTHCA_FORMAT_WQE_H
 #define SOFTHCA_FORMAT_WQE_H
 
@@ -30,7 +27,7 @@ enum wqe_class {
 	WQE_CLASS_REFUSED,
 };
 
-/** Returns true if requests of @class need a responder resource of the peer, because each gets a response. */
+/** Returns true if requests of @class need a responder resource of the peer. */
 static inline bool wqe_class_is_answered(uint8_t class)
 {
 	return class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC || class == WQE_CLASS_ATOMIC_WRITE;
@@ -57,13 +54,13 @@ extern const struct wqe_opcode wqe_opcodes[256];
 #define WQE_FENCE(fm_ce_se) ((fm_ce_se) >> 5)
 #define WQE_COMPLETION(fm_ce_se) ((fm_ce_se) >> 2 & 3)
 enum wqe_completion { WQE_CQE_ON_ERROR, WQE_CQE_ON_FIRST_ERROR, WQE_CQE_ALWAYS, WQE_CQE_AND_EVENT };
-/* Fence modes that wait for outstanding READs and atomics: fence (2), strong (3), small fence + fence (4). */
+/* Modes that wait for outstanding READs and atomics: fence (2), strong (3), small fence + fence (4). */
 #define WQE_FENCE_WAITS(mode) ((mode) >= 2)
 
-/* A WQE, parsed up to its data segments. */
+/* Parsed up to the data segments. */
 struct wqe {
-	const uint8_t *bytes; /* contiguous: in the ring, or a copy if the WQE wraps around */
-	uint32_t size;        /* bytes, a multiple of 16, at least 16 */
+	const uint8_t *bytes; /* contiguous: in the ring, or a copy of a WQE that wraps around */
+	uint32_t size;        /* a multiple of 16, at least 16 */
 	uint16_t index;       /* index of the first block, as in CQEs */
 	uint8_t opcode, opmod, fm_ce_se;
 	uint16_t stream; /* stream of a DCI */
