@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct shadow {
-	const uint8_t *ring;    /* the program's */
+	const uint8_t *ring;    /* ring of the program */
 	const uint32_t *record; /* its doorbell record, big-endian, 16 bits */
 	uint32_t count;         /* entries; a power of two, at most 2^15 */
 	uint32_t shift;         /* log2 of the bytes of an entry */

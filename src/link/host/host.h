@@ -90,7 +90,7 @@ bool host_owns(uint32_t qpn);
 
 /**
  * Makes this process accept connections, because a QP may receive packets from other processes. Starts the device
- * thread. Does nothing if called before, or without a slot. Also under a QP's lock.
+ * thread. Does nothing if called before, or without a slot. May be called under a QP's lock.
  */
 void host_accept(void);
 

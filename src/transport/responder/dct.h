@@ -33,7 +33,7 @@ struct dct_initiator {
 	uint8_t nak;  /* enum nak_code */
 	uint32_t refusal_psn;
 	struct refusal why;
-	struct walk_access access; /* the DCT's, with this responder's progress */
+	struct walk_access access; /* access to keys as that of the DCT, with this responder's progress */
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
 	struct responder responder; /* last: has RECEIVE_SEGMENTS segments */
 };

@@ -32,7 +32,7 @@ struct request {
 	struct packet *reply;
 	bool replied;
 	bool acknowledged;          /* the acknowledgement was sent */
-	struct walk_access *access; /* the QP's; for DC, the initiator's; for XRC, the request's */
+	struct walk_access *access; /* of the QP; for DC, the initiator; for XRC, the request */
 	struct hca_srq *srq;        /* source of receives, or NULL */
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
