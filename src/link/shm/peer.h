@@ -184,8 +184,8 @@ void shm_drain(void);
 /* ---- direct.c ---------------------------------------------------------------------------------------------------- */
 
 /**
- * Opens the memory of the other side if that would lead to grants; tries only once. May be called under a QP's lock; in an epoch
- * section.
+ * Opens the memory of the other side if that would lead to grants; tries only once. May be called under a QP's lock; in
+ * an epoch section.
  */
 void shm_direct_try(struct shm_peer *peer);
 /** link.access of the shm link. */

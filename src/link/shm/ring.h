@@ -358,7 +358,7 @@ static inline bool shm_ready(const struct shm_consumer *consumer)
 
 /**
  * Takes the next record, which must be there (shm_ready()) and stays in the ring until shm_release(). Returns 0, or
- * -EPROTO if a field breaks the format; then *@field is the number of the field of struct shm_slot, from 1, *@value is its
+ * -EPROTO if a field breaks the format; then *@field is the number of the field of struct shm_slot, from 1, *@value its
  * value, and the ring must not be used any more.
  */
 int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t *field, uint32_t *value);
