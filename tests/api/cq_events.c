@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests completion events through the ABI: ibv_req_notify_cq(3), ibv_get_cq_event(3), acknowledgement, moderation. */
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/words.h"
 
 #include <fcntl.h>

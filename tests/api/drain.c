@@ -3,7 +3,7 @@
  * Tests draining a send queue: SQD (IBTA 10.3.1.5; ibv_modify_qp(3); ibv_get_async_event(3), IBV_EVENT_SQ_DRAINED). Requests in
  * flight complete, no new ones start, receiving continues; after the return to RTS the queue resumes where it stopped.
  */
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/event.h"
 #include "support/program.h"
 

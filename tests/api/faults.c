@@ -5,7 +5,7 @@
  * are counted.
  */
 #include "softhca.h"
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/signed_key.h"
 #include "support/transfer.h"
 

@@ -8,7 +8,7 @@
 #include <endian.h>
 #include <poll.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/program.h"
 #include "support/rings.h"
 

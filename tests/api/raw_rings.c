@@ -4,7 +4,7 @@
  * members that mlx5dv_init_obj(3) returns, without a verbs call in between (mlx5-formats 1.16, 2.1, 3.1, 3.6).
  * Malformed WQEs lead to an error CQE and a QP in ERR, and the process continues.
  */
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/program.h"
 #include "support/rings.h"
 

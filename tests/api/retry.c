@@ -5,7 +5,7 @@
  * runs for 4.096 us * 2^timeout at least and four times that at most). The device's explanations count the tries: there
  * is one for each packet to a QP that cannot receive.
  */
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/event.h"
 #include "support/program.h"
 

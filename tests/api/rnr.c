@@ -5,7 +5,7 @@
  * timer is always an error. A late one can be due to a busy machine: such a measurement is repeated, and fails if it is
  * late each time.
  */
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/event.h"
 #include "support/program.h"
 

@@ -5,7 +5,7 @@
  */
 #include <poll.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/xrc_world.h"
 
 enum {

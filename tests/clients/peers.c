@@ -36,14 +36,6 @@ void die(const char *format, ...)
 	exit(1);
 }
 
-double seconds_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* ---- processes ------------------------------------------------------------------------------------------------ */
 
 /* Runs in the child, between fork and exec. */

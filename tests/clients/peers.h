@@ -13,12 +13,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <infiniband/verbs.h>
+#include "test_clock.h"
 
 /* Prefix of the messages of die(): the role. */
 extern const char *role_name;
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
-
-double seconds_now(void);
 
 /* ---- processes ------------------------------------------------------------------------------------------------ */
 

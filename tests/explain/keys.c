@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 1 to 13 and 66: keys along the path of a request. The client writes to keys of the server. */
 #include "rule_cases.h"
-#include "support/clock.h"
+#include "test_clock.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/signed_key.h"
 #include "support/window.h"
 #include "support/words.h"

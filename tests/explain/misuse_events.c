@@ -8,7 +8,7 @@
 
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/words.h"
 
 /* The other thread acknowledges after the warning: destroying waits for that, as on an adapter. */

@@ -7,17 +7,10 @@
 
 #include "link.h"
 #include "world.h"
+#include "test_clock.h"
 
 /* For timers of the device; a link with its own clock needs no waiting. */
 enum { PATIENCE_SECONDS = 10 };
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void compare_success(struct world *world, int qp, const struct expectation *due, const struct ibv_wc *wc)
 {
@@ -61,7 +54,7 @@ static void compare(struct world *world, int qp, const struct expectation *due, 
 static void compare_queue(struct world *world, int qp, struct ibv_cq *cq, const char *name, struct queue *due,
 			  const struct expectation *expectations, uint32_t size)
 {
-	double end = now() + (link_pipelines() && !link_in_real_time() ? 0 : PATIENCE_SECONDS);
+	double end = seconds_now() + (link_pipelines() && !link_in_real_time() ? 0 : PATIENCE_SECONDS);
 	struct ibv_wc wc;
 
 	while (queued(due)) {
@@ -74,7 +67,7 @@ static void compare_queue(struct world *world, int qp, struct ibv_cq *cq, const 
 			if (wc.status == IBV_WC_RETRY_EXC_ERR)
 				model_answer_lost(&world->model, qp, wc.wr_id);
 			compare(world, qp, &expectations[due->first++ % size], &wc);
-		} else if (!link_wait() && now() > end) {
+		} else if (!link_wait() && seconds_now() > end) {
 			world_fail(world, "qp %d, %s CQ: no completion of wr %lu, status bits %#x", qp, name,
 				   expectations[due->first % size].id, expectations[due->first % size].statuses);
 		}
@@ -170,14 +163,14 @@ void world_check_completions(struct world *world)
 
 void world_check_memory(struct world *world)
 {
-	double end = now() + PATIENCE_SECONDS;
+	double end = seconds_now() + PATIENCE_SECONDS;
 	uint64_t offset;
 	uint8_t is, should;
 	int block;
 
 	/* A WRITE of UC has no completion at the target. */
 	while (link_in_real_time() && !memory_compare(&world->model.memory, &block, &offset, &is, &should) &&
-	       now() < end)
+	       seconds_now() < end)
 		let_arrive(world);
 	if (!memory_compare(&world->model.memory, &block, &offset, &is, &should))
 		world_fail(world, "block %d byte %#lx is %02x, not %02x", block, offset, is, should);

@@ -21,6 +21,7 @@
 
 #include "link.h"
 #include "steps.h"
+#include "test_clock.h"
 
 enum { MOST_STEPS = 1 << 20, STEPS_OF_A_SEED = 2000, RUN_SECONDS = 120 };
 
@@ -33,14 +34,6 @@ struct shared {
 
 static struct shared *shared;
 static bool verbose; /* print each step, not only the failing one */
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void run_steps(uint64_t seed, uint64_t steps)
 {
@@ -129,11 +122,11 @@ static void shrink(uint64_t seed, uint64_t steps)
 
 static bool test_seed(uint64_t seed, uint64_t steps, bool shrinks)
 {
-	double start = now();
+	double start = seconds_now();
 
 	printf("# seed %lu, %lu steps\n", seed, steps);
 	if (run(seed, steps, false)) {
-		printf("# %.1f s\n", now() - start);
+		printf("# %.1f s\n", seconds_now() - start);
 		return true;
 	}
 	printf("repeat it with --seed %lu --steps %lu\n", seed, shared->step);
@@ -214,9 +207,9 @@ int main(int argc, char **argv)
 		return 2;
 	if (one)
 		return test_seed(seed, steps, shrinks) ? 0 : 1;
-	end = now() + (double)seconds;
+	end = seconds_now() + (double)seconds;
 	/* The same seeds every time, and new ones: one, or as many as there is time for. */
-	for (uint64_t i = 1; i <= seeds + 1 || now() < end; i++) {
+	for (uint64_t i = 1; i <= seeds + 1 || seconds_now() < end; i++) {
 		if (test_seed(i <= seeds ? i : fresh_seed(), steps, shrinks))
 			passed++;
 		else

@@ -4,6 +4,7 @@
  * protocol violations by the peer: they end its connection and nothing else.
  */
 #include "rsocket_peer.h"
+#include "test_clock.h"
 
 #include <endian.h>
 #include <pthread.h>
@@ -288,14 +289,6 @@ TEST(test_shut_down_after_peer)
 	assert_true(said == CONTROL(SHUTDOWN) || said == CONTROL(DISCONNECT));
 	assert_true(rready(peer->socket, POLLIN, 0) & POLLHUP);
 	end_peer(peer);
-}
-
-static double seconds_now(void)
-{
-	struct timespec now;
-
-	assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* A peer that never confirms does not delay rclose() beyond SO_LINGER. */

@@ -14,6 +14,7 @@
 #include "draw.h"
 #include "run.h"
 #include "shrink.h"
+#include "test_clock.h"
 
 enum { BATCH = 100, SECONDS = 300, DIFFERENCES = 8, HISTORY = 64 };
 
@@ -255,19 +256,11 @@ static void tell(const struct plan *plan, uint64_t first, uint64_t index)
 	printf("\n");
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 unsigned int run_batches(uint64_t seed, uint64_t first, uint64_t cases, bool flips)
 {
 	struct plan plan = {seed, flips};
 	unsigned int differences = 0;
-	double begin = now();
+	double begin = seconds_now();
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
@@ -291,7 +284,7 @@ unsigned int run_batches(uint64_t seed, uint64_t first, uint64_t cases, bool fli
 	}
 	printf("# %lu cases, %lu transfers of %.1f MB, %lu refusals, %lu errors found, %u differences; %.1f s, %.0f cases/s\n",
 	       shared->cases, shared->transfers, (double)shared->message_bytes / 1e6, shared->refusals,
-	       shared->findings, differences, now() - begin, (double)shared->cases / (now() - begin));
+	       shared->findings, differences, seconds_now() - begin, (double)shared->cases / (seconds_now() - begin));
 	print_counts();
 	if (flips)
 		printf("# %lu flips certain: %lu found, %lu masked out\n", shared->sure, shared->found,

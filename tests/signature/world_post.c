@@ -8,6 +8,7 @@
 
 #include "../model/link.h"
 #include "rings.h"
+#include "test_clock.h"
 
 enum { SECONDS = 20 };
 
@@ -71,14 +72,6 @@ static void expect(struct world *world, enum queue queue, struct expectation exp
 	world->expected[queue][world->expected_last[queue]++ % EXPECTATIONS] = expectation;
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Returns the result of ibv_poll_cq(3) for one completion, polled in either way. */
 static int poll_one(struct world *world, enum queue queue, struct ibv_wc *wc)
 {
@@ -119,8 +112,8 @@ static struct ibv_wc next_completion(struct world *world, enum queue queue, uint
 		if (link_wait() || i < 100)
 			continue;
 		if (!end)
-			end = now() + SECONDS;
-		if (now() > end)
+			end = seconds_now() + SECONDS;
+		if (seconds_now() > end)
 			world_fail("no completion of request %lu in queue %d", id, queue);
 	}
 }

@@ -24,6 +24,7 @@
 
 #include "play.h"
 #include "weather.h"
+#include "test_clock.h"
 
 /* Progress that the playing process reports to its parent. */
 struct progress {
@@ -33,14 +34,6 @@ struct progress {
 static struct progress *progress;
 static struct plan plan;
 static bool verbose, immediate, traced;
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static void tell(const char *how, const struct record *record)
 {
@@ -117,10 +110,10 @@ static void play_seed(uint64_t seed)
 
 static void play_all(uint64_t seed, uint64_t runs, double seconds)
 {
-	double end = now() + seconds;
+	double end = seconds_now() + seconds;
 
 	ends_open();
-	for (uint64_t i = 0; seconds > 0 ? now() < end : i < runs; i++)
+	for (uint64_t i = 0; seconds > 0 ? seconds_now() < end : i < runs; i++)
 		play_seed(seed + i);
 }
 

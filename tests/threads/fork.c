@@ -5,6 +5,7 @@
  * call while the process forks children that make it as well.
  */
 #include "calls.h"
+#include "test_clock.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,14 +22,6 @@ static const double seconds_of_call = 0.6;
 static struct calls_world world;
 static const struct call *current;
 static int stop; /* atomic */
-
-static double seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void *hammer(void *argument)
 {

@@ -13,19 +13,11 @@
 #include "filter/capture.h"
 #include "process/commands.h"
 #include "wire/roce.h"
+#include "test_random.h"
 
 enum { PORTS = 0xc000 };
 
 static struct capture *capture;
-static uint64_t random_state = 88172645463325252;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
-}
-
 static void draw_path(struct packet_path *path, const char *source, const char *destination)
 {
 	if (inet_pton(AF_INET6, source, &path->source) != 1 ||

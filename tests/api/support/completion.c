@@ -2,7 +2,7 @@
 /* Posting and polling, see completion.h. */
 #include "support/completion.h"
 
-#include "support/clock.h"
+#include "test_clock.h"
 
 void post_send_(struct place place, struct endpoint *endpoint, struct ibv_send_wr *wr)
 {

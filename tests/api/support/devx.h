@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <sys/mman.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 #include "support/program.h"
 
 enum { COMMAND_BYTES = 464 };

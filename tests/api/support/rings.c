@@ -4,7 +4,7 @@
 
 #include <endian.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 
 struct rings rings_open(struct endpoint *endpoint)
 {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/clock.h"
+#include "test_clock.h"
 
 enum { FIRST_PSN = 0xfffff0, DEADLINE = 10 /* seconds */, CQES = 255 };
 

@@ -4,6 +4,7 @@
  * invalid commands.
  */
 #include "world.h"
+#include "test_clock.h"
 
 #include <errno.h>
 #include <time.h>
@@ -344,14 +345,6 @@ void step_limit(struct world *world)
 }
 
 /* ---- traffic -------------------------------------------------------------------------------------------------------------- */
-
-static double seconds_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* Returns the offset of the next CQE in the page of @cq. */
 static size_t next_cqe(const struct object *cq)

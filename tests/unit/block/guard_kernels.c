@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "block/guard_kernels.h"
+#include "test_random.h"
 
 enum {
 	SHORT = 700,
@@ -22,17 +23,6 @@ enum {
 
 static uint8_t data[MOST_BLOCKS * 2 * LONGEST];
 static uint8_t target[MOST_BLOCKS * 2 * LONGEST];
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-/* xorshift64 */
-static uint64_t next_random(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
 static uint64_t reference(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
 {
 	return guard_kernel_bitwise.copy(type, running, NULL, from, bytes);
@@ -41,7 +31,7 @@ static uint64_t reference(enum guard_type type, uint64_t running, const uint8_t 
 /* Returns a value that could be the running value after some data. */
 static uint64_t random_running(enum guard_type type)
 {
-	uint64_t bytes = next_random();
+	uint64_t bytes = random64();
 
 	return reference(type, guard_begin(type, bytes & 1), (const uint8_t *)&bytes, sizeof(bytes));
 }
@@ -116,15 +106,15 @@ TEST(cuts_anywhere)
 
 	while (next_pair(&kernel, &type)) {
 		for (unsigned int round = 0; round < 40; round++) {
-			size_t length = next_random() % (3 * LONGEST), done = 0;
+			size_t length = random64() % (3 * LONGEST), done = 0;
 			uint64_t begin = random_running(type), running = begin;
 
 			memset(target, FILL, length + EDGE);
 			while (done < length) {
-				size_t most = round % 4 ? 1 + next_random() % 300 : length;
-				size_t piece = length - done < most ? length - done : next_random() % (most + 1);
+				size_t most = round % 4 ? 1 + random64() % 300 : length;
+				size_t piece = length - done < most ? length - done : random64() % (most + 1);
 
-				if (next_random() % 3)
+				if (random64() % 3)
 					running = guard_copy(type, running, target + done, data + done, piece);
 				else
 					running = guard_update(type, running, memcpy(target + done, data + done, piece),
@@ -146,7 +136,7 @@ TEST(kernels_share_running_values)
 		size_t done = 0;
 
 		for (unsigned int kernel = 0; done < 3 * LONGEST; kernel++) {
-			size_t piece = 1 + next_random() % 700;
+			size_t piece = 1 + random64() % 700;
 
 			if (!guard_kernels[kernel])
 				kernel = 0;
@@ -194,10 +184,10 @@ TEST(all_strides_and_counts)
 			/* A count with each of the usual sizes and one of the unusual ones. */
 			for (size_t s = 0; s < 6; s++, round++) {
 				size_t block = sizes[s < 5 ? s : 5 + round % 8];
-				size_t gaps[] = {0, 8, next_random() % 64, 4};
+				size_t gaps[] = {0, 8, random64() % 64, 4};
 				struct guard_blocks blocks = {
-					.from = data + next_random() % 64,
-					.to = target + EDGE + next_random() % 64,
+					.from = data + random64() % 64,
+					.to = target + EDGE + random64() % 64,
 					.from_stride = block + gaps[round % 4],
 					.to_stride = block + gaps[round / 4 % 4],
 					.block = block,
@@ -271,7 +261,7 @@ static int make_data(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(next_random() >> 24);
+		data[i] = (uint8_t)(random64() >> 24);
 	return 0;
 }
 

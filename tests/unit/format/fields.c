@@ -17,17 +17,9 @@
 #include "queue/cq_write.h"
 #include "transport/requester/wqe_parse.h"
 #include "wire/roce.h"
+#include "test_random.h"
 
 enum { ROUNDS = 2000 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
-}
 
 static void randomize(uint8_t *bytes, size_t count)
 {

@@ -11,17 +11,13 @@
 #include "tool/decoder.h"
 #include "tool/encoder.h"
 #include "tool/input.h"
+#include "test_random.h"
 
 enum { ROUNDS = 2000, MOST = 600 };
 
-static uint64_t random_state = 1;
-
 static uint32_t random_below(uint32_t limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (uint32_t)((random_state >> 32) % limit);
+	return (uint32_t)((random64() >> 32) % limit);
 }
 
 static void randomize(uint8_t *bytes, size_t count)

@@ -7,18 +7,9 @@
 
 #include "mkey/umr.h"
 #include "../support/wire_fixture.h"
+#include "test_random.h"
 
 enum { MASKED_CS = 0x14, MASKED_FA = 0x15, TARGET = HALF + 256, RESULT = 512 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state * UINT64_C(0x2545f4914f6cdd1d);
-}
 
 /* Returns a mask with few bits, many bits, all, none, or any. */
 static uint64_t random_mask(void)

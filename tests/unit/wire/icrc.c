@@ -7,17 +7,9 @@
 
 #include "wire/icrc_powers.h"
 #include "wire/roce.h"
+#include "test_random.h"
 
 enum { MOST = 4200, ONES = 8 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
-}
 
 /* ---- the model ------------------------------------------------------------------------------------------------ */
 

@@ -8,6 +8,7 @@
 
 #include "process/commands.h"
 #include "wire/roce.h"
+#include "test_random.h"
 
 enum { MOST = 4096 + 128, UNTOUCHED = 0xa5 };
 
@@ -131,15 +132,6 @@ static const char *const layouts[256] = {
 	[0xbe] = "P",
 	[0xbf] = "P",
 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
-}
 
 /* ---- a frame, assembled field by field --------------------------------------------------------------------------- */
 

@@ -6,17 +6,9 @@
 #include "test_case.h"
 
 #include "wire/roce_whole.h"
+#include "test_random.h"
 
 enum { UNTOUCHED = 0xa5, ROUNDS = 200 };
-
-static uint64_t random_state = 1;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
-}
 
 static const uint8_t opcodes[] = {ROCE_WHOLE_SEND, ROCE_WHOLE_WRITE, ROCE_WHOLE_READ_REQUEST, ROCE_WHOLE_READ_RESPONSE,
 				  ROCE_WHOLE_ACKNOWLEDGE};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Monotonic time, for deadlines and measurements. */
-#ifndef SOFTHCA_TESTS_API_SUPPORT_CLOCK_H
-#define SOFTHCA_TESTS_API_SUPPORT_CLOCK_H
+#ifndef SOFTHCA_TESTS_SUPPORT_TEST_CLOCK_H
+#define SOFTHCA_TESTS_SUPPORT_TEST_CLOCK_H
 
 #include <time.h>
 
