@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TUNABLE_SHM_RECORDS, …: the values of tunables.def. */
+/* TUNABLE_POLL_LOOK_NS, …: the values of tunables.def. */
 #ifndef SOFTHCA_CORE_TUNABLES_H
 #define SOFTHCA_CORE_TUNABLES_H
 

@@ -13,6 +13,15 @@
 #include "hca/hca.h"
 #include "link/host/table.h"
 
+/* Values chosen for speed. */
+enum {
+	/*
+	 * reserve names that a process takes and releases if another process of the user chose the same slot at the same
+	 * time
+	 */
+	HOST_RESERVE_TRIES = 16,
+};
+
 /* The first slot and the last belong to no process, see host_claim_slot(). */
 #define FIRST_SLOT 1
 #define PLAIN_SLOTS (HOST_FIRST_RESERVE - FIRST_SLOT)
@@ -191,7 +200,7 @@ static int slot_claim_reserve(struct own_slot *slot)
 	struct listed_slots *slots = malloc(sizeof(*slots));
 	int number = -ENOMEM, listening;
 
-	for (uint32_t i = 0; slots && i < TUNABLE_HOST_RESERVE_TRIES; i++) {
+	for (uint32_t i = 0; slots && i < HOST_RESERVE_TRIES; i++) {
 		struct host_name name;
 		char plain[32];
 

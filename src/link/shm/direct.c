@@ -13,9 +13,14 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/guarded_call.h"
-#include "core/tunables.h"
 #include "hca/hca.h"
 #include "link/shm/peer.h"
+
+/* Values chosen for speed. */
+enum {
+	/* attempts at such an access if the thread loses its processor each time before the system call */
+	SHM_DIRECT_TRIES = 4,
+};
 
 static bool direct_open(struct shm_peer *peer)
 {
@@ -94,7 +99,7 @@ static long access_transfer(const struct shm_peer *peer, const struct shm_grant 
 	}
 	if (!descriptor_check(peer->host->process_memory))
 		return -EBADF;
-	for (unsigned int i = 0; i < TUNABLE_SHM_DIRECT_TRIES && result == -EAGAIN; i++)
+	for (unsigned int i = 0; i < SHM_DIRECT_TRIES && result == -EAGAIN; i++)
 		result = guarded_call(&peer->in.ring->generation, grant->generation, number, arguments);
 	return result;
 }

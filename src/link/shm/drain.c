@@ -18,11 +18,25 @@
 #include "core/compiler.h"
 #include "core/epoch.h"
 #include "core/limits.h"
-#include "core/tunables.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "hca/hca.h"
 #include "link/shm/peer.h"
+
+/* Values chosen for speed. */
+enum {
+	/* checks of such an access by another process before the processor is yielded: some microseconds */
+	SHM_DRAIN_SPINS = 200,
+	/* yields before the waiting thread sleeps and queries the kernel for the state of the other thread */
+	SHM_DRAIN_YIELDS = 16,
+	/* ns of such a sleep */
+	SHM_DRAIN_NAP_NS = 50000,
+	/*
+	 * ms until a connection is closed because its other side still claims an access in progress: destroying a key
+	 * never takes longer
+	 */
+	SHM_DRAIN_MOST_MS = 10000,
+};
 
 /* The access that is being waited for. */
 struct drain {
@@ -85,10 +99,10 @@ static bool access_is_over(struct shm_peer *peer, struct drain *drain)
 		return true;
 	if (!drain->since_ns)
 		drain->since_ns = now_ns;
-	if (now_ns - drain->since_ns < TUNABLE_SHM_DRAIN_MOST_MS * UINT64_C(1000000))
+	if (now_ns - drain->since_ns < SHM_DRAIN_MOST_MS * UINT64_C(1000000))
 		return false;
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_ACCESS,
-			(uint64_t)peer->host->pid, thread, TUNABLE_SHM_DRAIN_MOST_MS);
+			(uint64_t)peer->host->pid, thread, SHM_DRAIN_MOST_MS);
 	shm_break(peer);
 	return true;
 }
@@ -102,7 +116,7 @@ static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 {
 	if (!drain->ticket) {
 		*drain = (struct drain){.serial = peer->host->serial, .ticket = access_ticket(peer)};
-		for (uint32_t i = 0; drain->ticket && i < TUNABLE_SHM_DRAIN_SPINS; i++) {
+		for (uint32_t i = 0; drain->ticket && i < SHM_DRAIN_SPINS; i++) {
 			if (access_ticket(peer) != drain->ticket)
 				return true;
 			pause_cpu();
@@ -110,7 +124,7 @@ static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 		return !drain->ticket;
 	}
 	return access_ticket(peer) != drain->ticket ||
-	       (drain->rounds > TUNABLE_SHM_DRAIN_YIELDS && access_is_over(peer, drain));
+	       (drain->rounds > SHM_DRAIN_YIELDS && access_is_over(peer, drain));
 }
 
 /* Returns the connection that is waited for, or the next older one, or NULL. In an epoch section. */
@@ -145,7 +159,7 @@ static bool drain_advance(struct drain *drain)
 void shm_drain(void)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec nap = {.tv_nsec = TUNABLE_SHM_DRAIN_NAP_NS};
+	const struct timespec nap = {.tv_nsec = SHM_DRAIN_NAP_NS};
 	struct drain drain = {.serial = UINT32_MAX};
 	bool done;
 
@@ -155,7 +169,7 @@ void shm_drain(void)
 		epoch_leave();
 		if (done)
 			return;
-		if (drain.rounds++ < TUNABLE_SHM_DRAIN_YIELDS)
+		if (drain.rounds++ < SHM_DRAIN_YIELDS)
 			sched_yield();
 		else
 			nanosleep(&nap, NULL);

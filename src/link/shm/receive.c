@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/limits.h"
-#include "core/tunables.h"
 #include "hca/hca.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
@@ -13,6 +12,20 @@
 #include "link/shm/peer.h"
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
+
+/* Values chosen for speed. */
+enum {
+	/*
+	 * records of one connection at a time, so that other connections are served and the sender gets its answers
+	 */
+	SHM_RECORDS = 8,
+	/* QPs that resume at a time when there is room: a quarter of the ring is free then */
+	SHM_RESUMED = 8,
+	/*
+	 * bytes of payload of a batch of whole messages: the lock of a QP is held no longer than for one long record
+	 */
+	SHM_WHOLE_BYTES = 4096,
+};
 
 /* Path of packets for QPs that know theirs. */
 static const struct packet_path no_path;
@@ -223,7 +236,7 @@ static inline SPECIALISED bool record_take_as(struct shm_peer *peer, struct run 
 	uint8_t headers[ROCE_MOST_HEADERS];
 
 	if (unlikely(sizes->flags || sizes->rule || sizes->headers != bytes ||
-		     length > (roce_whole_has_payload(opcode) ? TUNABLE_SHM_WHOLE_BYTES : 0)))
+		     length > (roce_whole_has_payload(opcode) ? SHM_WHOLE_BYTES : 0)))
 		return false;
 	memcpy(headers, slot->bytes, bytes);
 	/* The compiler must not read the slot again. */
@@ -331,7 +344,7 @@ static void ring_take_batch(struct shm_peer *peer, struct run *run)
 	do {
 		if (!record_take_whole(peer, run, &tally) && !record_take_any(peer, run, &tally))
 			break;
-	} while (++taken < TUNABLE_SHM_RECORDS && shm_has_come(peer));
+	} while (++taken < SHM_RECORDS && shm_has_come(peer));
 	ring_give_room(peer);
 	/* Send pending acknowledgements before handling other connections. */
 	delivery->let_go(run);
@@ -366,7 +379,7 @@ static bool waiters_resume(struct shm_peer *peer, struct run *run)
 	if (head != peer->tried_head)
 		peer->to_try = waiters;
 	peer->tried_head = head;
-	now = peer->to_try < TUNABLE_SHM_RESUMED ? peer->to_try : TUNABLE_SHM_RESUMED;
+	now = peer->to_try < SHM_RESUMED ? peer->to_try : SHM_RESUMED;
 	peer->to_try -= now;
 	link_resume(&peer->waiting, now, run);
 	return peer->to_try;

@@ -13,6 +13,12 @@
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 
+/* Values chosen for speed. */
+enum {
+	/* polls for remaining data from a process that has ended */
+	SHM_LAST_POLLS = 100000u,
+};
+
 static size_t rings_memory_size(void)
 {
 	return 2 * sizeof(struct shm_ring);
@@ -86,7 +92,7 @@ static void ring_take_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
 
-	for (uint32_t tries = 0; tries < TUNABLE_SHM_LAST_POLLS; tries++) {
+	for (uint32_t tries = 0; tries < SHM_LAST_POLLS; tries++) {
 		struct shm_consumer in = {.ring = peer->in.ring,
 					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
 

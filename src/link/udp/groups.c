@@ -13,10 +13,17 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/epoch.h"
-#include "core/tunables.h"
 #include "progress/progress.h"
 #include "link/host/host.h"
 #include "link/udp/parts.h"
+
+/* Values chosen for speed. */
+enum {
+	/* ns between two checks for permission to bind a group's socket next to the port */
+	UDP_GROUP_NAP_NS = 1000000,
+	/* maximum number of such checks */
+	UDP_GROUP_NAPS = 500,
+};
 
 struct group {
 	struct group *next; /* atomic */
@@ -60,10 +67,10 @@ static int group_bind(int fd, const union ibv_gid *group, uint16_t port)
 /* Retries for a while, because a new process may not have received the port's socket from its owner yet. */
 static int group_bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
-	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
+	const struct timespec nap = {.tv_nsec = UDP_GROUP_NAP_NS};
 	int error = group_bind(fd, group, port);
 
-	for (int i = 0; error == -EAGAIN && i < TUNABLE_UDP_GROUP_NAPS; i++) {
+	for (int i = 0; error == -EAGAIN && i < UDP_GROUP_NAPS; i++) {
 		nanosleep(&nap, NULL);
 		error = group_bind(fd, group, port);
 	}

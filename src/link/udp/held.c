@@ -3,11 +3,22 @@
 #include <string.h>
 
 #include "core/cancellation.h"
-#include "core/tunables.h"
 #include "observe/counters.h"
 #include "progress/progress.h"
 #include "link/udp/parts.h"
 #include "wire/routes.h"
+
+/* Values chosen for speed. */
+enum {
+	/* consecutive answers after which the next one is waited for */
+	UDP_HELD_AFTER = 4,
+	/* ns within which each of these must come: its thread may have lost its processor */
+	UDP_HELD_ANSWER_NS = 500000,
+	/* ns: a program that polls again before it answers does not get arrivals younger than this */
+	UDP_HELD_FRESH_NS = 2000,
+	/* ns after which the device thread sends a held acknowledgement because the program makes no call */
+	UDP_HELD_LATEST_NS = 1000000,
+};
 
 uint32_t udp_held_flow;
 
@@ -30,9 +41,9 @@ static void held_timer_expired(struct timer *timer)
 	if (!udp_holding())
 		return;
 	/* Usually this is a newer acknowledgement than the one for which the timer was armed. */
-	udp_held_release(TUNABLE_UDP_HELD_ANSWER_NS);
+	udp_held_release(UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
-		timer_arm(held_timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
+		timer_arm(held_timers(), &holder.timer, clock_now_ns() + UDP_HELD_LATEST_NS / 2);
 }
 
 void udp_held_begin(void)
@@ -50,8 +61,8 @@ void udp_held_note_request(struct udp_socket *socket)
 	if (!answers->due)
 		return;
 	answers->due = false;
-	answers->row = clock_now_ns() - answers->acknowledged_ns <= TUNABLE_UDP_HELD_ANSWER_NS
-			       ? answers->row + (answers->row < TUNABLE_UDP_HELD_AFTER)
+	answers->row = clock_now_ns() - answers->acknowledged_ns <= UDP_HELD_ANSWER_NS
+			       ? answers->row + (answers->row < UDP_HELD_AFTER)
 			       : 0;
 }
 
@@ -66,7 +77,7 @@ static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
 	/* Do not hold for a program that sleeps (DESIGN.md). */
-	return answers->row == TUNABLE_UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
+	return answers->row == UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
 }
 
 /* ---- holding --------------------------------------------------------------------------------------------------- */
@@ -85,7 +96,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	__atomic_store_n(&link_holding, routes->udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
-	if (!timer_arm(held_timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
+	if (!timer_arm(held_timers(), &holder.timer, now_ns + UDP_HELD_LATEST_NS))
 		return true;
 	/* Without the timer no thread would send it. */
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
@@ -104,7 +115,7 @@ void udp_held_gone(struct udp_socket *socket)
 bool udp_held_just_now(void)
 {
 	return udp_holding() && !progress_on_thread() &&
-	       clock_now_ns() - __atomic_load_n(&holder.since_ns, __ATOMIC_RELAXED) < TUNABLE_UDP_HELD_FRESH_NS;
+	       clock_now_ns() - __atomic_load_n(&holder.since_ns, __ATOMIC_RELAXED) < UDP_HELD_FRESH_NS;
 }
 
 void udp_held_release(uint64_t age_ns)

@@ -22,6 +22,18 @@
 #include "link/host/table.h"
 #include "link/udp/parts.h"
 
+/* Values chosen for speed. */
+enum {
+	/* ns between the first attempts to get the RoCE port */
+	UDP_PORT_SOON_NS = 5000000,
+	/* ns between later attempts */
+	UDP_PORT_LATER_NS = 1000000000,
+	/* attempts within which a process that shares the port has passed it on */
+	UDP_PORT_TRIES_GIVEN = 8,
+	/* ns within which a running process passes it on */
+	UDP_PORT_GIVEN_NS = 1000000000,
+};
+
 #define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
 #define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
@@ -71,8 +83,7 @@ static void port_retry_in(uint64_t ns)
 
 static void port_retry(void)
 {
-	port_retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS
-								 : TUNABLE_UDP_PORT_LATER_NS);
+	port_retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? UDP_PORT_SOON_NS : UDP_PORT_LATER_NS);
 }
 
 static void port_close_fd(int *fd)
@@ -207,7 +218,7 @@ static void port_take(void)
 	/* The first attempt may run under a QP's lock, where reading all of /proc would take too long. */
 	if (error != -EADDRINUSE)
 		port_explain_once(RULE_UDP_PORT_REFUSED, FIGURES(port_number(), (uint64_t)-error));
-	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
+	else if (port.tries >= UDP_PORT_TRIES_GIVEN)
 		port_explain_taken();
 	port_retry();
 }
@@ -267,7 +278,7 @@ static void owner_timer_expired(struct timer *timer)
 	if (!port.has_port) {
 		if (port.page)
 			owner_look();
-		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_GIVEN_NS)
+		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > UDP_PORT_GIVEN_NS)
 			port_explain_kept();
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 	}
@@ -355,7 +366,7 @@ static void clients_arrived(struct watched_fd *watched, uint32_t events)
 	/* Without a free descriptor, the client has to wait; it must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		progress_rewatch(watched, 0);
-		port_retry_in(TUNABLE_UDP_PORT_LATER_NS);
+		port_retry_in(UDP_PORT_LATER_NS);
 	}
 	pthread_mutex_unlock(&port.lock);
 }
@@ -366,7 +377,7 @@ static void owner_gone(struct watched_fd *watched)
 	pthread_mutex_lock(&port.lock);
 	port_close_fd(&port.owner.fd);
 	/* A process that repeatedly accepts and closes connections must not keep this thread busy. */
-	if (clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_SOON_NS) {
+	if (clock_now_ns() - port.connected_ns > UDP_PORT_SOON_NS) {
 		port.tries = 0;
 		port_contend();
 	} else {

@@ -7,7 +7,6 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/limits.h"
-#include "core/tunables.h"
 #include "progress/progress.h"
 #include "observe/counters.h"
 #include "explain/explain.h"
@@ -19,6 +18,25 @@
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
 #include "wire/routes.h"
+
+/* Values chosen for speed. */
+enum {
+	/* reads from a socket of the udp link between checks that the program has not closed it */
+	DESCRIPTOR_LOOKS = 16,
+	/* ns within which a program must answer for its acknowledgement to leave with the answer */
+	UDP_HELD_NS = 50000,
+	/*
+	 * datagrams per poll: enough to amortize its overhead, and few enough not to delay timers and other links
+	 */
+	UDP_BATCH = 16,
+	/*
+	 * bytes per poll, about two trains: acknowledgements leave between polls, so the sender continues before its
+	 * window is used up
+	 */
+	UDP_BATCH_BYTES = 100000,
+	/* bytes from which a datagram is usually followed by another one */
+	UDP_LONG_DATAGRAM = 4096,
+};
 
 #define DATAGRAM_BYTES 65536
 #define LEAST_MTU 256
@@ -341,7 +359,7 @@ static bool descriptor_look(int fd)
 {
 	static uint32_t looks;
 
-	return __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % TUNABLE_DESCRIPTOR_LOOKS || descriptor_check(fd);
+	return __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % DESCRIPTOR_LOOKS || descriptor_check(fd);
 }
 
 /*
@@ -356,7 +374,7 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 
 	if (!descriptor_look(fd))
 		return false;
-	for (i = 0; i < TUNABLE_UDP_BATCH; i++) {
+	for (i = 0; i < UDP_BATCH; i++) {
 		length = udp_datagram_receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
@@ -365,9 +383,9 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 		if (careful && !datagram_take_out(fd, careful, length))
 			return true;
 		bytes += length;
-		if (bytes >= TUNABLE_UDP_BATCH_BYTES)
+		if (bytes >= UDP_BATCH_BYTES)
 			return true;
-		if (length < TUNABLE_UDP_LONG_DATAGRAM && !datagram_wants_response(receiver.bytes, length))
+		if (length < UDP_LONG_DATAGRAM && !datagram_wants_response(receiver.bytes, length))
 			return true;
 	}
 	return i > 0;
@@ -422,7 +440,7 @@ static bool udp_poll(struct poller *poller, struct run *run)
 		/* Avoids a system call when a program checks its send queue before it replies. */
 		if (udp_held_just_now())
 			return false;
-		udp_held_release(TUNABLE_UDP_HELD_NS);
+		udp_held_release(UDP_HELD_NS);
 	}
 	receiver.run = run;
 	found = port_poll();

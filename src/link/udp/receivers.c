@@ -4,8 +4,13 @@
 #include <netinet/udp.h>
 
 #include "core/descriptor.h"
-#include "core/tunables.h"
 #include "link/udp/parts.h"
+
+/* Values chosen for speed. */
+enum {
+	/* bytes requested for the receiving socket */
+	UDP_RECEIVE_BUFFER_BYTES = 8 << 20,
+};
 
 /* Makes datagrams arrive as trains, with their addresses and hop limits. */
 static void receiver_set_options(int fd, bool ipv6)
@@ -50,7 +55,7 @@ int udp_receiver_open(bool *ipv6)
 	if (*ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	receiver_set_options(fd, *ipv6);
-	udp_set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, TUNABLE_UDP_RECEIVE_BUFFER_BYTES);
+	udp_set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, UDP_RECEIVE_BUFFER_BYTES);
 	receiver_note_window(fd);
 	return fd;
 }

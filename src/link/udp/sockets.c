@@ -9,9 +9,18 @@
 #include <unistd.h>
 
 #include "core/descriptor.h"
-#include "core/tunables.h"
 #include "link/udp/parts.h"
 #include "progress/progress.h"
+
+/* Values chosen for speed. */
+enum {
+	/* sockets for sending, one for each source port */
+	UDP_SOCKETS = 64,
+	/* bytes requested for a sending socket: data queued there delays all later data */
+	UDP_SEND_BUFFER_BYTES = 1 << 20,
+	/* bytes requested for the socket that reports hosts without the RoCE port */
+	UDP_ERROR_BUFFER_BYTES = 1 << 16,
+};
 
 #define HOP_LIMIT 64
 /* Source port of the connection manager's datagrams: any port that flows use too (wire.md). */
@@ -21,7 +30,7 @@ struct udp_sockets {
 	pthread_mutex_t lock;
 	uint64_t clock; /* for `used` */
 	bool made;      /* the sockets are initialised; most processes need none */
-	struct udp_socket socket[TUNABLE_UDP_SOCKETS];
+	struct udp_socket socket[UDP_SOCKETS];
 	struct udp_socket manager[2];  /* those of the connection manager, by family; not shared with any flow */
 	struct watched_fd refusals[2]; /* reports that arrive at them, see unreachable.c */
 };
@@ -54,7 +63,7 @@ static int sender_set_options(int fd, bool ipv6, bool fragments)
 			     : udp_set_option(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
 	if (!error && ipv6)
 		error = udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, TUNABLE_UDP_SEND_BUFFER_BYTES);
+	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, UDP_SEND_BUFFER_BYTES);
 	/* Other processes may have flows with the same port. */
 	if (!error)
 		error = udp_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -157,7 +166,7 @@ static void sender_init(struct udp_sockets *table, struct udp_socket *socket)
 
 static void senders_init(struct udp_sockets *table)
 {
-	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
+	for (int i = 0; i < UDP_SOCKETS; i++)
 		sender_init(table, &table->socket[i]);
 	for (int i = 0; i < 2; i++)
 		sender_init(table, &table->manager[i]);
@@ -177,8 +186,8 @@ struct udp_sockets *udp_sockets_new(void)
 /* Returns an existing socket of the family, always the same for a port, or NULL. */
 static struct udp_socket *sender_share(struct udp_sockets *table, bool ipv6, uint16_t port)
 {
-	for (uint32_t i = 0; i < TUNABLE_UDP_SOCKETS; i++) {
-		struct udp_socket *socket = &table->socket[(port + i) % TUNABLE_UDP_SOCKETS];
+	for (uint32_t i = 0; i < UDP_SOCKETS; i++) {
+		struct udp_socket *socket = &table->socket[(port + i) % UDP_SOCKETS];
 
 		if (socket->fd >= 0 && socket->ipv6 == ipv6)
 			return socket;
@@ -191,7 +200,7 @@ static struct udp_socket *sender_find(struct udp_sockets *table, bool ipv6, uint
 {
 	struct udp_socket *found = NULL;
 
-	for (struct udp_socket *socket = table->socket; socket < table->socket + TUNABLE_UDP_SOCKETS; socket++) {
+	for (struct udp_socket *socket = table->socket; socket < table->socket + UDP_SOCKETS; socket++) {
 		if (socket->fd >= 0 && socket->wanted == port && socket->ipv6 == ipv6)
 			return socket;
 		if (socket->users)
@@ -256,7 +265,7 @@ static int manager_socket_open(struct udp_sockets *table, bool ipv6)
 	if (error)
 		return error;
 	/* The receive buffer holds the error reports. */
-	udp_set_option(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
+	udp_set_option(socket->fd, SOL_SOCKET, SO_RCVBUF, UDP_ERROR_BUFFER_BYTES);
 	udp_unreachable_watch(&table->refusals[ipv6], socket->fd, ipv6);
 	return 0;
 }
@@ -310,7 +319,7 @@ void udp_sockets_forget(struct udp_sockets *table)
 {
 	if (!table->made)
 		return;
-	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
+	for (int i = 0; i < UDP_SOCKETS; i++)
 		sender_close(&table->socket[i]);
 	for (int i = 0; i < 2; i++)
 		sender_close(&table->manager[i]);

@@ -14,6 +14,23 @@
 #include "wire/roce.h"
 #include "link/udp/parts.h"
 
+/* Values chosen for speed. */
+enum {
+	/*
+	 * ns for which a check of a sending socket of the udp link holds: a program that closes it does not get its
+	 * number, from 4096 on, at once
+	 */
+	DESCRIPTOR_VALID_NS = 50000,
+	/* packets of one train: the maximum into which Linux (since 4.18) cuts a datagram */
+	UDP_TRAIN_PACKETS = 64,
+	/*
+	 * ms that a sender waits for a socket without room: its queue takes longer only if the interface is stuck
+	 */
+	UDP_ROOM_MS = 20,
+	/* bytes that a QP may have in flight even with the smallest buffers */
+	UDP_LEAST_WINDOW = 64 * 1024,
+};
+
 /*
  * Packets are built one after the other in the socket's buffer. They form a train while all have the same length; only
  * the last may be shorter (UDP_SEGMENT, udp(7)).
@@ -48,7 +65,7 @@ static bool sender_check(struct udp_socket *socket, int fd)
 {
 	uint64_t now_ns = clock_now_ns();
 
-	if (fd == socket->fd && now_ns - socket->checked_ns < TUNABLE_DESCRIPTOR_VALID_NS)
+	if (fd == socket->fd && now_ns - socket->checked_ns < DESCRIPTOR_VALID_NS)
 		return true;
 	if (!descriptor_check(fd))
 		return false;
@@ -111,7 +128,7 @@ static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_
 	if (error != -EAGAIN)
 		return error;
 	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
-	poll(&room, 1, TUNABLE_UDP_ROOM_MS);
+	poll(&room, 1, UDP_ROOM_MS);
 	return udp_datagram_send(sent, fd, bytes, length, segment);
 }
 
@@ -158,7 +175,7 @@ static void loss_explain(const struct transmission *sent, int error)
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
 	if (error == -EAGAIN)
-		udp_explain(sent->hca, qpn, RULE_UDP_NO_ROOM, FIGURES(peer, TUNABLE_UDP_ROOM_MS));
+		udp_explain(sent->hca, qpn, RULE_UDP_NO_ROOM, FIGURES(peer, UDP_ROOM_MS));
 	else
 		udp_explain(sent->hca, qpn, RULE_UDP_NOT_SENT,
 			    FIGURES(peer, be64toh(to->global.subnet_prefix), be64toh(to->global.interface_id),
@@ -294,7 +311,7 @@ static bool train_add_held(struct transmission *sent)
 
 	sent->forget = true;
 	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
-	    sent->count == TUNABLE_UDP_TRAIN_PACKETS || sent->socket->no_trains ||
+	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains ||
 	    !path_is_same(&sent->way.path, &held->way.path)) {
 		held_send(sent->socket);
 		return false;
@@ -336,7 +353,7 @@ static bool train_has_room(const struct transmission *sent, uint32_t length)
 	if (!sent->count)
 		return true;
 	return !sent->complete && length <= sent->segment && sent->used + length <= TUNABLE_UDP_TRAIN_BYTES &&
-	       sent->count < (sent->socket->no_trains ? 1 : TUNABLE_UDP_TRAIN_PACKETS);
+	       sent->count < (sent->socket->no_trains ? 1 : UDP_TRAIN_PACKETS);
 }
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
@@ -552,7 +569,7 @@ static struct link udp = {
 void udp_set_window(uint32_t bytes)
 {
 	__atomic_store_n(&udp.host_buffer, bytes, __ATOMIC_RELAXED);
-	bytes = bytes / 2 < TUNABLE_UDP_LEAST_WINDOW ? TUNABLE_UDP_LEAST_WINDOW : bytes / 2;
+	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
 	__atomic_store_n(&udp.window, bytes < TUNABLE_UDP_WINDOW_BYTES ? bytes : TUNABLE_UDP_WINDOW_BYTES,
 			 __ATOMIC_RELAXED);
 }

@@ -13,7 +13,6 @@
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/thread_memory.h"
-#include "core/tunables.h"
 #include "explain/limit.h"
 #include "hca/hca.h"
 #include "observe/counters.h"
@@ -22,6 +21,18 @@
 #include "wire/link.h"
 #include "wire/routes.h"
 #include "wire/run.h"
+
+/* Values chosen for speed. */
+enum {
+	/* datagrams of the connection manager that one poll sends before other work continues */
+	GSI_AT_ONCE = 16,
+	/* ns between two checks for a listener, which take a few system calls each */
+	GSI_LOOK_NS = 10000000,
+	/* ns until a link that had no room for a datagram is tried again */
+	GSI_ROOM_NS = 1000000,
+	/* requests from other hosts that may wait for a listener; limited because any host can send them */
+	GSI_ARRIVALS = 64,
+};
 
 /* Rounds of gsi_push(); the device thread sends the rest. */
 #define MOST_PUSHES 1000
@@ -205,11 +216,11 @@ static void send_entry(struct gsi *gsi, struct entry *entry, struct run *run)
 	routes->accept();
 	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
-		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(gsi, entry, now_ns + GSI_LOOK_NS);
 	} else if (count == -ENOENT || count == -ENETUNREACH) {
 		entry_lose(gsi, entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
 	} else if (count > 0 && !send_over(gsi, entry, links[0], run)) {
-		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_ROOM_NS);
+		entry_retry(gsi, entry, now_ns + GSI_ROOM_NS);
 	} else {
 		for (int i = 1; i < count; i++)
 			send_over(gsi, entry, links[i], run);
@@ -238,7 +249,7 @@ static void look_for_listener(struct gsi *gsi, struct entry *entry)
 		gsi_give(entry->hca, &entry->path, entry->mad, true);
 		entry_finish(gsi, entry);
 	} else {
-		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(gsi, entry, now_ns + GSI_LOOK_NS);
 	}
 }
 
@@ -267,7 +278,7 @@ static bool gsi_poll(struct poller *poller, struct run *run)
 
 	if (!__atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi->sending, 1, __ATOMIC_ACQUIRE))
 		return false;
-	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = entry_take_ready(gsi)); i++) {
+	for (i = 0; i < GSI_AT_ONCE && (entry = entry_take_ready(gsi)); i++) {
 		if (entry->arrived)
 			look_for_listener(gsi, entry);
 		else
@@ -326,13 +337,12 @@ static bool entry_queue(struct gsi *gsi, struct entry *entry)
 	bool room;
 
 	pthread_mutex_lock(&gsi->lock);
-	room = gsi->count < LIMIT_CM_QUEUE && (!entry->arrived || gsi->arrivals < TUNABLE_GSI_ARRIVALS) &&
-	       gsi_begin(gsi);
+	room = gsi->count < LIMIT_CM_QUEUE && (!entry->arrived || gsi->arrivals < GSI_ARRIVALS) && gsi_begin(gsi);
 	if (room) {
 		gsi->count++;
 		gsi->arrivals += entry->arrived;
 		if (entry->arrived)
-			entry_make_wait(gsi, entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
+			entry_make_wait(gsi, entry, clock_now_ns() + GSI_LOOK_NS);
 		else
 			entry_make_ready(gsi, entry);
 	}

@@ -5,12 +5,20 @@
 #include <stdlib.h>
 
 #include "core/timer.h"
-#include "core/tunables.h"
 #include "explain/explain.h"
 #include "format/opcode.h"
 #include "transport/qp/qp.h"
 #include "transport/qp/transport.h"
 #include "wire/packet.h"
+
+/* Values chosen for speed. */
+enum {
+	/*
+	 * ms for which RC requests may arrive at a queue pair that is not ready before a line reports that they are
+	 * dropped
+	 */
+	EARLY_REQUESTS_MS = 1000,
+};
 
 bool early_is_repaired(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -35,7 +43,7 @@ bool early_has_lasted(struct hca_qp *qp, const struct refusal *why)
 			return true;
 		*early = (struct early){.since_ns = now_ns, .why = *why};
 	}
-	lasted = now_ns - early->since_ns >= TUNABLE_EARLY_REQUESTS_MS * UINT64_C(1000000);
+	lasted = now_ns - early->since_ns >= EARLY_REQUESTS_MS * UINT64_C(1000000);
 	__atomic_store_n(&qp->early, early, __ATOMIC_RELEASE);
 	return lasted;
 }

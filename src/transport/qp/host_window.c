@@ -7,7 +7,6 @@
 
 #include "core/epoch.h"
 #include "core/thread_memory.h"
-#include "core/tunables.h"
 #include "observe/counters.h"
 #include "transport/qp/qp.h"
 #include "wire/link.h"
@@ -15,8 +14,31 @@
 #include "wire/run.h"
 #include "wire/waiting.h"
 
+/* Values chosen for speed. */
+enum {
+	/*
+	 * bytes of a socket's buffer that a packet uses besides its payload: bookkeeping of the kernel, and space that a
+	 * network card leaves unused
+	 */
+	WINDOW_PACKET_ROOM = 2048,
+	/*
+	 * bytes in flight to a host at most, with that room: more than the window of a QP in packets of 1024 bytes
+	 */
+	WINDOW_MOST_ROOM = 2u << 20,
+	/* bytes by which that limit grows when all of it has arrived */
+	WINDOW_GROWTH = 64u << 10,
+	/* ns: losses within that time count as one, since data in flight together is lost together */
+	WINDOW_ONE_LOSS_NS = 10000000,
+	/* packets that a QP may send before the next waiting one has its turn */
+	WINDOW_TURN = 32,
+	/* windows, a power of two; the last is shared by all hosts without a window of their own */
+	WINDOW_HOSTS = 256,
+	/* processes of other hosts that have a share of a window */
+	WINDOW_PROCESSES = 1024,
+};
+
 /* Eight packets of any length. */
-#define LEAST_ROOM (8u * (TUNABLE_WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
+#define LEAST_ROOM (8u * (WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
 #define MS UINT64_C(1000000)
 
 struct host_window {
@@ -45,8 +67,8 @@ struct host_windows {
 	struct registry *registry;
 	uint32_t most_room; /* atomic; largest size of a window */
 	uint32_t buffer;    /* atomic; socket buffer from which most_room follows */
-	struct host_window window[TUNABLE_WINDOW_HOSTS];
-	struct peer_process process[TUNABLE_WINDOW_PROCESSES];
+	struct host_window window[WINDOW_HOSTS];
+	struct peer_process process[WINDOW_PROCESSES];
 };
 
 struct host_windows *host_windows_new(struct registry *registry)
@@ -56,7 +78,7 @@ struct host_windows *host_windows_new(struct registry *registry)
 	if (!all)
 		return NULL;
 	all->registry = registry;
-	all->most_room = TUNABLE_WINDOW_MOST_ROOM;
+	all->most_room = WINDOW_MOST_ROOM;
 	return all;
 }
 
@@ -109,14 +131,14 @@ static struct host_window *window_of(struct host_windows *all, const union ibv_g
 {
 	uint32_t at = window_hash(host, 0);
 
-	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
-		struct host_window *window = &all->window[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
+	for (uint32_t i = 0; i < WINDOW_HOSTS - 1; i++) {
+		struct host_window *window = &all->window[(at + i) % (WINDOW_HOSTS - 1)];
 
 		if (window_claim(all, window, host))
 			return window;
 	}
-	window_claim(all, &all->window[TUNABLE_WINDOW_HOSTS - 1], NULL);
-	return &all->window[TUNABLE_WINDOW_HOSTS - 1];
+	window_claim(all, &all->window[WINDOW_HOSTS - 1], NULL);
+	return &all->window[WINDOW_HOSTS - 1];
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------ */
@@ -153,7 +175,7 @@ static void window_note_room(struct host_window *window)
 static void window_grow(struct host_window *window, uint32_t bytes)
 {
 	uint32_t size = window_size(window), most = __atomic_load_n(&window->all->most_room, __ATOMIC_RELAXED);
-	uint64_t more = (uint64_t)size + (uint64_t)bytes * TUNABLE_WINDOW_GROWTH / size;
+	uint64_t more = (uint64_t)size + (uint64_t)bytes * WINDOW_GROWTH / size;
 
 	if (size != most)
 		__atomic_store_n(&window->size, (uint32_t)(more < most ? more : most), __ATOMIC_RELAXED);
@@ -231,7 +253,7 @@ static void resume_window(struct host_window *window, struct run *run)
 	if (under_way >= size)
 		return;
 	__atomic_store_n(&window->waiting, false, __ATOMIC_SEQ_CST);
-	link_resume(&window->queue, under_way ? (size - under_way) / TUNABLE_WINDOW_PACKET_ROOM + 1 : UINT32_MAX, run);
+	link_resume(&window->queue, under_way ? (size - under_way) / WINDOW_PACKET_ROOM + 1 : UINT32_MAX, run);
 	if (link_has_waiters(&window->queue))
 		__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 }
@@ -240,7 +262,7 @@ void host_window_resume(struct host_windows *all, struct run *run)
 {
 	if (!__atomic_exchange_n(&all->registry->window_has_room, false, __ATOMIC_SEQ_CST))
 		return;
-	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS; i++)
+	for (uint32_t i = 0; i < WINDOW_HOSTS; i++)
 		if (__atomic_load_n(&all->window[i].waiting, __ATOMIC_RELAXED))
 			resume_window(&all->window[i], run);
 }
@@ -290,8 +312,7 @@ static void share_find_window(struct host_windows *all, struct window_share *sha
 	const union ibv_gid *host = &packet->path->destination;
 	struct host_window *window = share->window;
 
-	share->process =
-		&all->process[window_hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
+	share->process = &all->process[window_hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % WINDOW_PROCESSES];
 	if (window && !memcmp(&window->host, host, sizeof(*host)))
 		return;
 	share->window = window_of(all, host);
@@ -306,7 +327,7 @@ static uint32_t packet_cost(const struct packet *packet)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
 
-	bytes += (uint64_t)packet->count * TUNABLE_WINDOW_PACKET_ROOM;
+	bytes += (uint64_t)packet->count * WINDOW_PACKET_ROOM;
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
@@ -331,7 +352,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 	share_find_window(all, share, packet);
 	if (share->waited && !link_waits(&qp->requester.waiter)) {
 		share->waited = false;
-		share->turn = TUNABLE_WINDOW_TURN;
+		share->turn = WINDOW_TURN;
 	}
 	if (window_take(share->window, share, packet->count, packet_cost(packet)))
 		return true;
@@ -363,7 +384,7 @@ uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu)
 	const struct host_window *window = qp->requester.share.window;
 	uint32_t room = window ? window_size(window) : __atomic_load_n(&all->most_room, __ATOMIC_RELAXED);
 
-	return (uint64_t)(room / (TUNABLE_WINDOW_PACKET_ROOM + mtu)) * mtu;
+	return (uint64_t)(room / (WINDOW_PACKET_ROOM + mtu)) * mtu;
 }
 
 void host_window_lost(struct hca_qp *qp)
@@ -375,7 +396,7 @@ void host_window_lost(struct hca_qp *qp)
 	if (!window)
 		return;
 	before = __atomic_load_n(&window->cut_ns, __ATOMIC_RELAXED);
-	if (now_ns - before < TUNABLE_WINDOW_ONE_LOSS_NS ||
+	if (now_ns - before < WINDOW_ONE_LOSS_NS ||
 	    !__atomic_compare_exchange_n(&window->cut_ns, &before, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	size = window_size(window) / 2;
@@ -432,13 +453,12 @@ void host_window_set_most(struct host_windows *all, uint32_t bytes)
 	bytes /= 2;
 	if (bytes < LEAST_ROOM)
 		bytes = LEAST_ROOM;
-	__atomic_store_n(&all->most_room, bytes < TUNABLE_WINDOW_MOST_ROOM ? bytes : TUNABLE_WINDOW_MOST_ROOM,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&all->most_room, bytes < WINDOW_MOST_ROOM ? bytes : WINDOW_MOST_ROOM, __ATOMIC_RELAXED);
 }
 
 void host_windows_forget(struct host_windows *all)
 {
-	for (struct host_window *window = all->window; window < all->window + TUNABLE_WINDOW_HOSTS; window++)
+	for (struct host_window *window = all->window; window < all->window + WINDOW_HOSTS; window++)
 		if (window->used) {
 			window->used = WINDOW_READY;
 			window->all = all;

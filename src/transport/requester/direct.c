@@ -5,12 +5,20 @@
 #include <string.h>
 
 #include "core/thread_memory.h"
-#include "core/tunables.h"
 #include "observe/timeline.h"
 #include "transport/qp/transport.h"
 #include "transport/requester/acknowledge.h"
 #include "transport/requester/wqe_parse.h"
 #include "wire/link.h"
+
+/* Values chosen for speed. */
+enum {
+	/*
+	 * bytes of a READ or WRITE that is done directly in the memory of a process that does not poll: they are copied
+	 * twice
+	 */
+	SHM_DIRECT_BYTES = 4096,
+};
 
 /*
  * Returns true if a direct access may replace @packet. The peer must have acknowledged a packet since the QP was reset,
@@ -22,7 +30,7 @@ static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 
 	return requester->first == requester->last && requester->peer_signs &&
 	       (packet->message == MESSAGE_WRITE || packet->message == MESSAGE_READ_REQUEST) && packet->dma_length &&
-	       packet->dma_length <= TUNABLE_SHM_DIRECT_BYTES && packet->link->access && !timeline_is_on();
+	       packet->dma_length <= SHM_DIRECT_BYTES && packet->link->access && !timeline_is_on();
 }
 
 static bool direct_scatter(struct hca_qp *qp, const struct wqe *wqe, uint8_t *bytes, uint32_t length)
@@ -41,7 +49,7 @@ static bool direct_scatter(struct hca_qp *qp, const struct wqe *wqe, uint8_t *by
 }
 
 struct direct_bytes {
-	uint8_t bytes[TUNABLE_SHM_DIRECT_BYTES];
+	uint8_t bytes[SHM_DIRECT_BYTES];
 };
 
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)

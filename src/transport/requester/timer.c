@@ -7,12 +7,22 @@
  * not count (transport/DESIGN.md). PEER_SILENCE limits all this; for a peer on this host that has ended,
  * LIMIT_PEER_ENDED_MS.
  */
-#include "core/tunables.h"
 #include "observe/counters.h"
 #include "progress/progress.h"
 #include "transport/qp/record.h"
 #include "transport/requester/requester.h"
 #include "wire/routes.h"
+
+/* Values chosen for speed. */
+enum {
+	/*
+	 * doublings of the acknowledgement timer, which may expire after one to four times its value (IBTA 9.7.6.1.3):
+	 * later times are used only if earlier ones do not help
+	 */
+	RETRY_DOUBLINGS = 2,
+	/* ns by which a timer is late if its thread had no processor */
+	RETRY_LATE_NS = 10000000,
+};
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -20,7 +30,7 @@ static uint64_t interval_ns(const struct hca_qp *qp)
 {
 	uint32_t used = (uint32_t)qp->attr.retry_cnt - qp->requester.retries_left;
 
-	return UINT64_C(4096) << qp->attr.timeout << (used < TUNABLE_RETRY_DOUBLINGS ? used : TUNABLE_RETRY_DOUBLINGS);
+	return UINT64_C(4096) << qp->attr.timeout << (used < RETRY_DOUBLINGS ? used : RETRY_DOUBLINGS);
 }
 
 /* Leaves the timer unarmed if no thread can be created. */
@@ -175,7 +185,7 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 		return false;
 	if (link_waits(&qp->requester.waiter) && !qp->requester.share.packets)
 		return true;
-	if (late_ns > TUNABLE_RETRY_LATE_NS && late_ns > interval_ns(qp) / 2)
+	if (late_ns > RETRY_LATE_NS && late_ns > interval_ns(qp) / 2)
 		return true;
 	return link->has_backlog && link->has_backlog();
 }

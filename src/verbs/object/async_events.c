@@ -5,9 +5,17 @@
 
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
-#include "core/tunables.h"
 #include "verbs/object/events.h"
 #include "verbs/object/lint.h"
+
+/* Values chosen for speed. */
+enum {
+	/*
+	 * ns between checks of a call that waits for events to be acknowledged: acknowledging is frequent and wakes no
+	 * thread
+	 */
+	EVENT_LOOK_NS = 100000,
+};
 
 #define EVENTS_PATIENCE_NS 100000000
 
@@ -41,7 +49,7 @@ void events_wait(struct ibv_context *context, const char *call, const char *kind
 		 const uint32_t *acknowledged)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec pause = {0, TUNABLE_EVENT_LOOK_NS};
+	const struct timespec pause = {0, EVENT_LOOK_NS};
 	uint32_t looks = 0, got, done;
 
 	for (;;) {
@@ -50,7 +58,7 @@ void events_wait(struct ibv_context *context, const char *call, const char *kind
 		if (!events_outstanding(got, done))
 			return;
 		/* Waits first, because another thread may be about to acknowledge. */
-		if (looks++ == EVENTS_PATIENCE_NS / TUNABLE_EVENT_LOOK_NS)
+		if (looks++ == EVENTS_PATIENCE_NS / EVENT_LOOK_NS)
 			LINT(events_wait, context, call, kind, got - done);
 		nanosleep(&pause, NULL);
 	}

@@ -10,9 +10,20 @@
 
 #include "core/cancellation.h"
 #include "core/limits.h"
-#include "core/tunables.h"
 #include "hca/ip_route.h"
 #include "explain/explain.h"
+
+/* Values chosen for speed. */
+enum {
+	/* ns before the first check whether a neighbour has answered; each later sleep is twice as long */
+	NEIGHBOUR_NAP_NS = 250000,
+	/* ns: maximum of these sleeps */
+	NEIGHBOUR_NAP_MOST_NS = 8000000,
+	/* ms during which a neighbour that did not answer is waited for only briefly */
+	NEIGHBOUR_SILENCE_MS = 3000,
+	/* ms of that brief wait: a neighbour on the link answers within one */
+	NEIGHBOUR_AGAIN_MS = 5,
+};
 
 #define MS UINT64_C(1000000)
 
@@ -56,7 +67,7 @@ static bool was_silent(uint32_t hash)
 
 static void note_silent(uint32_t hash)
 {
-	uint32_t until = (uint32_t)(destination_now_ns() / MS) + TUNABLE_NEIGHBOUR_SILENCE_MS;
+	uint32_t until = (uint32_t)(destination_now_ns() / MS) + NEIGHBOUR_SILENCE_MS;
 
 	__atomic_store_n(silence_entry(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
 }
@@ -65,13 +76,13 @@ static void note_silent(uint32_t hash)
 static bool answers_within(const struct ip_route *route, uint64_t ms)
 {
 	uint64_t deadline = destination_now_ns() + ms * MS;
-	struct timespec nap = {.tv_nsec = TUNABLE_NEIGHBOUR_NAP_NS};
+	struct timespec nap = {.tv_nsec = NEIGHBOUR_NAP_NS};
 
 	do {
 		nanosleep(&nap, NULL);
 		if (ip_neighbour_is_known(route))
 			return true;
-		if (nap.tv_nsec < TUNABLE_NEIGHBOUR_NAP_MOST_NS)
+		if (nap.tv_nsec < NEIGHBOUR_NAP_MOST_NS)
 			nap.tv_nsec *= 2;
 	} while (destination_now_ns() < deadline);
 	return false;
@@ -87,7 +98,7 @@ static bool neighbour_answers(const struct hca_gid *source, const union ibv_gid 
 		return true;
 	again = was_silent(hash);
 	ip_neighbour_probe(source, destination);
-	if (answers_within(route, again ? TUNABLE_NEIGHBOUR_AGAIN_MS : LIMIT_NEIGHBOUR_WAIT_MS))
+	if (answers_within(route, again ? NEIGHBOUR_AGAIN_MS : LIMIT_NEIGHBOUR_WAIT_MS))
 		return true;
 	if (!again)
 		note_silent(hash);
