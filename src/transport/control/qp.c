@@ -228,6 +228,7 @@ void qp_destroy(struct hca_qp *qp)
 	struct id_table *qps = &the_registry.qps;
 
 	queue_lock(&qp->lock);
+	qp->destroyed = true;
 	qp_return_receive(qp);
 	qp_set_state(qp, IBV_QPS_RESET);
 	if (unlikely(qp->granted))

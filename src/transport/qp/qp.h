@@ -213,6 +213,7 @@ struct hca_qp {
 	bool scheduled;
 	bool requester_due; /* also for its requester */
 	bool ended;         /* moved to ERR by the program or its connection manager: flushed receives are expected */
+	bool destroyed;     /* being destroyed: dropped packets are expected */
 	uint32_t timeline_row; /* observe/timeline.h */
 	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* access to keys for requests and messages of its peer */

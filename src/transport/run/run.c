@@ -56,17 +56,17 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 
 /*
  * Drops @packet, which @qp does not receive in its state. Not mistakes: a queue pair in ERR, which has its own
- * explanation; a response without a request; a request that RC repeats.
+ * explanation, or being destroyed; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
 	struct refusal why = {RULE_PACKET_STATE,
 			      {packet->message, origin_number(qp, packet), packet->destination_qpn, 0, 0, 0,
 			       qp->state}};
-	bool expected = qp->state == IBV_QPS_ERR || is_response(packet);
+	bool expected = qp->state == IBV_QPS_ERR || qp->destroyed || is_response(packet);
 
 	origin_of_packet(packet, why.args + 3);
-	if (early_is_repaired(qp, packet))
+	if (!qp->destroyed && early_is_repaired(qp, packet))
 		expected = !early_has_lasted(qp, &why);
 	packet_drop(packet, qp->hca, expected, &why);
 }

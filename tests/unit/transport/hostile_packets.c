@@ -184,6 +184,30 @@ TEST(good_packets)
 	}
 }
 
+/*
+ * ibv_destroy_qp(3) first moves the QP to RESET. A packet that arrives then is no sign of a mistake, unlike one for a QP
+ * that is not ready.
+ */
+TEST(packets_during_destruction)
+{
+	for (int destroyed = 0; destroyed < 2; destroyed++) {
+		struct explain_record record;
+
+		hostile_begin();
+		prepare(&shapes[0]);
+		build(&shapes[0]);
+		queue_lock(&server.qp->lock);
+		server.qp->destroyed = destroyed;
+		server.qp->state = IBV_QPS_RESET;
+		queue_unlock(&server.qp->lock);
+		assert_true(feed_bytes(frame.byte, frame.length));
+		assert_true(explain_previous(device.hca, server.qp->number, 0, &record));
+		assert_int_equal(record.rule, RULE_PACKET_STATE);
+		assert_int_equal(server.qp->early != NULL, !destroyed);
+		assert_true(record.subject.expected);
+	}
+}
+
 /* ---- truncated -------------------------------------------------------------------------------------------------- */
 
 /*
