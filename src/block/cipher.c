@@ -113,7 +113,7 @@ static unsigned int context_list_index(void)
 }
 _Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
 
-/* Waits for a context if there is no memory for a new one. Contexts are in use only during a call. */
+/* Waits for a context if memory for a new one is missing. Contexts are in use only during a call. */
 static struct cipher_context *cipher_context_wait(struct context_list *lists)
 {
 	struct cipher_context *context = NULL;

@@ -36,7 +36,7 @@ struct dek {
 	uint32_t id;
 	uint32_t references; /* atomic */
 	struct dek_attr attr;
-	struct xts_keys keys; /* if filled, there are no contexts */
+	struct xts_keys keys; /* if filled, contexts are not used */
 	bool equal_halves;    /* both halves of the key are equal; unused if `keys` is filled */
 	struct context_list contexts[DIRECTIONS][CONTEXT_LISTS];
 };

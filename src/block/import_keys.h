@@ -46,7 +46,7 @@ struct import_keys {
  */
 int import_keys_load(struct import_keys *keys, const char *path, char *error, size_t size);
 
-/** Return NULL if there is no such @id, or @keys is NULL. */
+/** Return NULL if @id is not found, or @keys is NULL. */
 const struct import_kek *import_kek_find(const struct import_keys *keys, uint32_t id);
 const struct credential *credential_find(const struct import_keys *keys, uint32_t id);
 

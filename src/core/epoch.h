@@ -54,7 +54,7 @@ extern uint64_t epoch_current SOFTHCA_OWN;
 
 /**
  * Returns a slot for this thread. Nothing is protected without one, so this blocks until memory is available or another
- * thread ends, if there is no reserved slot. If the program uses all thread-specific keys, a slot becomes free when its
+ * thread ends, unless a slot is reserved. If the program uses all thread-specific keys, a slot becomes free when its
  * thread no longer exists in the kernel.
  */
 struct epoch_slot *epoch_attach(void);

@@ -104,7 +104,7 @@ static int command_check_call(const struct request *request, const struct devx_c
 			       number, request->number, devx_name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
-	/* Objects belong to the function of the context, so there are no tunnels; each PSV is a separate object. */
+	/* Objects belong to the function of the context, so tunnels are not needed; each PSV is a separate object. */
 	if (request->call != CALL_GENERAL && command_get(command, ANY_VHCA_TUNNEL))
 		return refuse_field_of_call(request, command, ANY_VHCA_TUNNEL);
 	if (entry->kind == DEVX_PSV && command_get(command, PSV_COUNT) != 1)

@@ -4,7 +4,7 @@
 
 #include "hca/hca.h"
 
-/* Of the key or credential, whose length depends on the type. */
+/* Offset and lengths of a key and a credential, which depend on their type. */
 enum { AT_KEY = 80, KEYTAG_BYTES = 8, WRAP_BYTES = 8, CREDENTIAL_BYTES = 48 };
 
 /* key_purpose, key_size */

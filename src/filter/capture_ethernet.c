@@ -70,7 +70,7 @@ static uint16_t checksum_finish(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
-/* RFC 768: includes a pseudo header of addresses, protocol and length. 0 would mean that there is no checksum. */
+/* RFC 768: includes a pseudo header of addresses, protocol and length. 0 would mean that the checksum is missing. */
 static uint16_t udp_checksum(const uint8_t *ip, bool ipv4, const uint8_t *udp, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t sum = PROTOCOL_UDP + UDP_BYTES + length;

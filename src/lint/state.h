@@ -31,7 +31,7 @@ struct lint_send {
 	bool signalled, fenced;
 	uint64_t moment; /* lint.moment when it was posted */
 	uint64_t wr_id;
-	/* Of a READ, WRITE or atomic; length 0 for other requests. */
+	/* Remote range of a READ, WRITE or atomic; length 0 for other requests. */
 	uint64_t remote_address, remote_length;
 	uint32_t rkey;
 	uint32_t bound_rkey; /* that a bind gives its window; 0: not a bind */

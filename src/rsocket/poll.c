@@ -268,7 +268,7 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		result = polling_run(&polling, deadline, !timeout);
 	polling_end(&polling);
 	if (!result && !polling.wake_up_ms) {
-		/* There is no rsocket to release. */
+		/* No rsocket has to be released. */
 		cancellation_restore(&cancellation_before);
 		return poll(fds, nfds, timeout);
 	}

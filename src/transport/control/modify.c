@@ -54,7 +54,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
 				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
 		return REFUSAL(why, EINVAL, RULE_MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
-	/* ibv_modify_qp(3): without IBV_DEVICE_AUTO_PATH_MIG, as on RoCE, there are no alternate paths. */
+	/* ibv_modify_qp(3): without IBV_DEVICE_AUTO_PATH_MIG, as on RoCE, alternate paths do not exist. */
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)

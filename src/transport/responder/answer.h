@@ -36,7 +36,7 @@ struct answers {
 	struct answers *next;      /* in qp->unsent_answers */
 	bool listed;               /* is in it */
 	struct link_waiter waiter; /* for room */
-	/* Of the requester; each initiator of a DCT has its own. */
+	/* Address of the requester; each initiator of a DCT has its own. */
 	const struct link *link;
 	uint32_t destination_qpn;
 	struct packet_path path;
