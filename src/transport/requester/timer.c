@@ -82,14 +82,19 @@ static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
 }
 
-/* Returns true if requests are in flight and the peer gave no sign since the timer was armed. */
-static bool requester_is_silent(const struct hca_qp *qp)
+/* Returns true if requests are in flight that the peer must acknowledge or answer. */
+static bool requester_awaits_peer(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
 
 	return qp->transport->reliable && requester->first != requester->last && requester->state != REQUESTER_FLUSH &&
-	       requester->state != REQUESTER_IDLE && !(qp->dci && qp->dci->flushing) &&
-	       requester->peer_signs == requester->peer_signs_seen;
+	       requester->state != REQUESTER_IDLE && !(qp->dci && qp->dci->flushing);
+}
+
+/* Returns true if requests are in flight and the peer gave no sign since the timer was armed. */
+static bool requester_is_silent(const struct hca_qp *qp)
+{
+	return requester_awaits_peer(qp) && qp->requester.peer_signs == qp->requester.peer_signs_seen;
 }
 
 /*
@@ -203,12 +208,9 @@ bool requester_peer_has_ended(const struct hca_qp *qp)
 /* Returns true if requests are in flight to an ended process, as detected by the shm link. */
 static bool requester_is_lost(const struct hca_qp *qp)
 {
-	const struct requester *requester = &qp->requester;
 	uint32_t peer;
 
-	return requester_peer(qp, &peer) == routes->shm() && qp->transport->reliable &&
-	       requester->first != requester->last && requester->state != REQUESTER_IDLE &&
-	       requester->state != REQUESTER_FLUSH && requester_peer_has_ended(qp);
+	return requester_awaits_peer(qp) && requester_peer(qp, &peer) == routes->shm() && requester_peer_has_ended(qp);
 }
 
 void requester_notice_end(struct hca_qp *qp)
@@ -218,7 +220,7 @@ void requester_notice_end(struct hca_qp *qp)
 
 	queue_lock(&qp->lock);
 	/* If another thread delivers, its timer will end the requests. */
-	if (requester_is_lost(qp) && !requester->delivering && !(qp->dci && qp->dci->flushing)) {
+	if (requester_is_lost(qp) && !requester->delivering) {
 		if (!requester->silent_since_ns)
 			requester->silent_since_ns = now_ns;
 		requester->peer_signs_seen = requester->peer_signs;
