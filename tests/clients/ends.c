@@ -19,6 +19,9 @@
 enum { PSN = 100, BYTES = 64, READS = 4, RECORDS = 64, FIRST_WARNING = 900 };
 enum pair { RIGHT, OTHER_GID, OTHER_PSN, FEW_RESOURCES, LONG_PACKETS, PAIRS };
 
+/* Each pair has its own areas, since both ends send at once: no request writes where another one reads or writes. */
+enum area { WRITTEN_BY_PEER, READ_BY_PEER, WRITE_SOURCE, READ_TARGET, AREAS };
+
 /* Information exchanged by both ends. */
 struct card {
 	uint32_t qpn[PAIRS], rkey;
@@ -181,10 +184,18 @@ static void check_far(struct end *end)
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
+static uint64_t area_offset(enum pair pair, enum area area)
+{
+	return ((uint64_t)pair * AREAS + area) * BYTES;
+}
+
 /* Posts READS requests at once. */
 static void post(struct end *end, enum pair pair, enum ibv_wr_opcode opcode)
 {
-	struct ibv_sge sge = {(uintptr_t)end->mr->addr, BYTES, end->mr->lkey};
+	bool writes = opcode == IBV_WR_RDMA_WRITE;
+	uint64_t near = area_offset(pair, writes ? WRITE_SOURCE : READ_TARGET);
+	uint64_t far = area_offset(pair, writes ? WRITTEN_BY_PEER : READ_BY_PEER);
+	struct ibv_sge sge = {(uintptr_t)end->mr->addr + near, BYTES, end->mr->lkey};
 	struct ibv_send_wr wr[READS], *bad;
 
 	for (int i = 0; i < READS; i++)
@@ -193,7 +204,7 @@ static void post(struct end *end, enum pair pair, enum ibv_wr_opcode opcode)
 					     .num_sge = 1,
 					     .opcode = opcode,
 					     .send_flags = IBV_SEND_SIGNALED,
-					     .wr.rdma = {end->peer.address, end->peer.rkey}};
+					     .wr.rdma = {end->peer.address + far, end->peer.rkey}};
 	if (ibv_post_send(end->qp[pair], wr, &bad))
 		die("ibv_post_send");
 }
