@@ -19,8 +19,8 @@
 
 /* Values chosen for speed. */
 enum {
-	/* bytes of payload of a record: the receiver copies one while the sender copies the next */
-	SHM_PIECE_BYTES = 32u << 10,
+	/* bytes of a long run that count as one unit of work (progress_worked()) */
+	SHM_WORK_BYTES = 32u << 10,
 	/*
 	 * minimum bytes of a record for writing its lines past the caches: shorter records arrive later that way (2 KiB
 	 * in 0.9 us instead of 0.6)
@@ -29,9 +29,7 @@ enum {
 };
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
-_Static_assert((uint32_t)TUNABLE_SHM_LONG_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD,
-	       "short runs are one record");
-_Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES, "a run finds room at once");
+_Static_assert((uint32_t)TUNABLE_SHM_LONG_FROM <= SHM_MOST_PAYLOAD, "a run is one record");
 
 struct draft {
 	struct shm_slot slot;
@@ -165,22 +163,16 @@ static uint16_t packet_nak_rule(const struct packet *packet)
 	return refuses ? (uint16_t)packet->why.rule : 0;
 }
 
-/* Writes headers and sizes of the record for [@offset, +@length) of the run. Returns false if it cannot be sent. */
-static bool draft_make(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
+/* Writes headers and sizes of the record of a run. Returns false if it cannot be sent. */
+static bool draft_make(struct draft *draft, const struct packet *packet, uint32_t length)
 {
-	unsigned int place = packet->place;
 	uint8_t *headers = draft_headers(draft);
 
-	if (offset)
-		place &= ~(unsigned int)PLACE_FIRST;
-	if (offset + length < packet->payload.length)
-		place &= ~(unsigned int)PLACE_LAST;
-	draft->slot.headers =
-		(uint8_t)roce_headers_write(headers, packet, offset ? offset / packet->mtu : 0, place, length);
+	draft->slot.headers = (uint8_t)roce_headers_write(headers, packet, 0, packet->place, length);
 	if (!draft->slot.headers)
 		return false;
 	/* A record stands for all packets of its payload, so an acknowledgement requested by the last applies to it. */
-	if (packet->acknowledge && offset + length == packet->payload.length)
+	if (packet->acknowledge)
 		roce_ask_acknowledge(headers);
 	/* Replies to these need the path. */
 	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
@@ -218,13 +210,12 @@ static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struc
 	stream_copy(memory, payload, length);
 }
 
-/* A payload that is not contiguous is read in order, whatever @offset is. */
-static void payload_write(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
+static void payload_write(uint8_t *to, struct stream *payload, uint32_t length)
 {
 	if (!length)
 		return;
 	if (likely(payload->whole != NULL))
-		lines_copy(to, payload->whole + offset, length);
+		lines_copy(to, payload->whole, length);
 	else
 		payload_write_scattered(to, payload, length);
 }
@@ -241,7 +232,7 @@ static enum link_result run_send_record(struct hca *hca, struct shm_peer *peer, 
 
 	if (__builtin_expect(masked, 0))
 		length = roce_masks_write(masks, packet);
-	if (!draft_make(&draft, packet, 0, length))
+	if (!draft_make(&draft, packet, length))
 		return LINK_SENT;
 	error = RESERVE(peer, draft_reserve(&peer->out, &draft));
 	if (error)
@@ -251,7 +242,7 @@ static enum link_result run_send_record(struct hca *hca, struct shm_peer *peer, 
 	if (__builtin_expect(masked, 0))
 		memcpy(at, masks, length);
 	else
-		payload_write(at, &packet->payload, 0, length);
+		payload_write(at, &packet->payload, length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	return LINK_SENT;
 }
@@ -324,68 +315,13 @@ static inline enum link_result run_send_short(struct hca *hca, struct shm_peer *
 
 /* ---- long runs ------------------------------------------------------------------------------------------------- */
 
-static uint32_t piece_length(const struct packet *packet, uint32_t offset)
-{
-	uint32_t left = (uint32_t)packet->payload.length - offset;
-
-	return left < SHM_PIECE_BYTES ? left : SHM_PIECE_BYTES;
-}
-
-/*
- * Reserves places for all records of a run, each drafted to determine its size, since the last may fit into its slot.
- * Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
- */
-static int pieces_reserve(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
-{
-	struct draft draft;
-	int error;
-
-	do {
-		struct shm_cursor to = *from = shm_tail(out);
-
-		for (uint32_t offset = 0; offset < packet->payload.length; offset += SHM_PIECE_BYTES) {
-			if (!draft_make(&draft, packet, offset, piece_length(packet, offset)))
-				return -EINVAL;
-			shm_step(&to, shm_record_lines(&draft.slot));
-		}
-		error = shm_reserve(out, *from, to);
-	} while (error == -EAGAIN);
-	return error;
-}
-
-/* The other side copies the first record while the next is being written. */
-static enum link_result run_send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
-{
-	struct packet *packet = run_slot(run);
-	uint32_t total = (uint32_t)packet->payload.length;
-	struct shm_cursor cursor;
-	struct draft draft;
-	int error = RESERVE(peer, pieces_reserve(&peer->out, packet, &cursor));
-
-	if (error)
-		return run_without_room(hca, peer, run, error);
-	for (uint32_t offset = 0; offset < total; offset += SHM_PIECE_BYTES) {
-		uint32_t length = piece_length(packet, offset);
-
-		draft_make(&draft, packet, offset, length);
-		draft.at = cursor.slot;
-		draft.data =
-			peer->out.ring->data + (uint64_t)shm_step(&cursor, shm_record_lines(&draft.slot)) * SHM_LINE;
-		payload_write(draft_write_path(&draft, packet->path), &packet->payload, offset, length);
-		shm_publish(peer->out.ring, draft.at, &draft.slot);
-		shm_wake(peer, false);
-	}
-	return LINK_SENT;
-}
-
 static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
-	bool many = packet->payload.length > SHM_PIECE_BYTES;
-	enum link_result result = many ? run_send_pieces(hca, peer, run) : run_send_record(hca, peer, run);
+	enum link_result result = run_send_record(hca, peer, run);
 
 	if (result == LINK_SENT)
-		progress_worked(1 + (uint32_t)(packet->payload.length / SHM_PIECE_BYTES));
+		progress_worked(1 + (uint32_t)(packet->payload.length / SHM_WORK_BYTES));
 	return result;
 }
 

@@ -30,7 +30,7 @@ const struct link *link_shm(void)
 		.name = "shm",
 		.paired = true,
 		.whole = TUNABLE_SHM_LONG_FROM,
-		.most = TUNABLE_SHM_RUN_BYTES,
+		.most = SHM_MOST_PAYLOAD,
 		.send = shm_send,
 		.mark = shm_mark,
 		.pending = shm_pending,
