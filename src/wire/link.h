@@ -32,6 +32,7 @@ struct link_access {
 	uint32_t source_qpn, destination_qpn;
 	uint32_t rkey;
 	bool reads;
+	bool streams;     /* the program posted it before it polled the completion of the request before */
 	uint64_t address; /* address in the key */
 	uint8_t *bytes;   /* source of a WRITE, target of a READ; on the stack */
 	uint32_t length;  /* not 0 */

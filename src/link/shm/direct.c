@@ -20,6 +20,14 @@
 enum {
 	/* attempts at such an access if the thread loses its processor each time before the system call */
 	SHM_DIRECT_TRIES = 4,
+	/* ns from one access of a stream to the next, at most: several times the duration of one */
+	SHM_STREAM_PAUSE_NS = 50000,
+	/* ns of a stream until it changes to the ring: about what waking the device thread of the peer costs */
+	SHM_STREAM_NS = 100000,
+	/* ns until it changes back, to find out whether the program still streams */
+	SHM_STREAM_RING_NS = 20000000,
+	/* consecutive requests for which the program waits that end a stream */
+	SHM_STREAM_WAITS = 4,
 };
 
 static bool direct_open(struct shm_peer *peer)
@@ -131,6 +139,55 @@ static void access_count(const struct link_access *access)
 		counters_add(counters, COUNTER_SHM_RUNS_RECEIVED, 1);
 }
 
+/* Returns a number that changes when the peer sends anything, or accesses memory of this process. */
+static uint32_t peer_activity(const struct shm_peer *peer)
+{
+	return __atomic_load_n(&peer->taken, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&peer->in.ring->access.count, __ATOMIC_RELAXED);
+}
+
+/* Returns true if the program waited for the request before @access; nothing is in flight. */
+static bool program_waited(struct shm_peer *peer, const struct link_access *access)
+{
+	struct shm_stream *stream = &peer->stream;
+	uint32_t tail = shm_tail(&peer->out).slot, sent = tail - stream->tail;
+	uint32_t activity = peer_activity(peer), answers = activity - stream->activity;
+
+	stream->tail = tail;
+	stream->activity = activity;
+	/* By the ring, several requests were posted since nothing was in flight. */
+	return stream->by_ring ? sent <= 1 : !access->streams || answers;
+}
+
+/*
+ * Returns true if the ring is faster for @access: it takes a fraction of the time of a system call, once the device thread
+ * of the peer is awake. So a program that posts without waiting changes to the ring after as much time as waking costs. It
+ * changes back if it waits for several requests in a row, or after a while.
+ */
+static bool ring_is_faster(struct shm_peer *peer, const struct link_access *access)
+{
+	struct shm_stream *stream = &peer->stream;
+	uint64_t now_ns;
+
+	if (program_waited(peer, access)) {
+		if (++stream->waits >= SHM_STREAM_WAITS) {
+			stream->began_ns = 0;
+			stream->by_ring = false;
+		}
+		return stream->by_ring;
+	}
+	now_ns = clock_now_ns();
+	stream->waits = 0;
+	if (!stream->began_ns || (!stream->by_ring && now_ns - stream->latest_ns > SHM_STREAM_PAUSE_NS))
+		stream->began_ns = now_ns;
+	stream->latest_ns = now_ns;
+	if (now_ns - stream->began_ns > (stream->by_ring ? SHM_STREAM_RING_NS : SHM_STREAM_NS)) {
+		stream->began_ns = now_ns;
+		stream->by_ring = !stream->by_ring;
+	}
+	return stream->by_ring;
+}
+
 /*
  * One access per connection at a time, because one word records whether one is in progress; other threads use the ring.
  */
@@ -141,6 +198,10 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 
 	if (__atomic_exchange_n(&peer->accesses, 1, __ATOMIC_ACQUIRE))
 		return false;
+	if (ring_is_faster(peer, access)) {
+		__atomic_store_n(&peer->accesses, 0, __ATOMIC_RELEASE);
+		return false;
+	}
 	__atomic_store_n(&own->thread, access_thread_id(), __ATOMIC_RELAXED);
 	/*
 	 * This precedes the read of the generation. A process that changes the generation reads the ticket after the
@@ -150,6 +211,7 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 	order_after_exchange();
 	result = access_transfer(peer, grant, access);
 	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&own->count, own->count + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&peer->accesses, 0, __ATOMIC_RELEASE);
 	return access_is_done(peer, access, result);
 }

@@ -19,6 +19,15 @@
 #include "link/shm/shm.h"
 #include "link/shm/ring.h"
 
+/* Requests that may be direct accesses, and for which the program does not wait (direct.c). */
+struct shm_stream {
+	uint64_t began_ns, latest_ns; /* CLOCK_MONOTONIC; began_ns 0: the program waited for the latest one */
+	uint32_t tail;                /* slot of `out` at the latest one */
+	uint32_t activity;            /* peer_activity() at the latest one */
+	uint32_t waits;               /* consecutive ones for which the program waited */
+	bool by_ring;                 /* not directly, but by the ring */
+};
+
 struct shm_peer {
 	struct host_peer *host;
 	struct shm_producer out; /* the ring that this process fills */
@@ -49,6 +58,7 @@ struct shm_peer {
 	uint32_t can_direct;      /* atomic; 1: that memory is open */
 	uint32_t accesses;        /* atomic; 1: a thread is accessing it */
 	uint64_t ticket;          /* for that thread: number of the last access */
+	struct shm_stream stream; /* for that thread */
 };
 
 struct shm_poller {

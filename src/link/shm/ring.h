@@ -100,6 +100,7 @@ struct shm_grant {
 struct shm_access {
 	uint64_t ticket; /* atomic; unique for each access; 0: none */
 	uint32_t thread; /* thread ID */
+	uint32_t count;  /* atomic; accesses so far */
 };
 
 /* Initially all zero. A change of the layout requires a new HOST_VERSION (link/host/hello.h). */

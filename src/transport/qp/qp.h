@@ -75,6 +75,7 @@ struct requester {
 	bool requested_again;      /* a lost response was requested again */
 	bool signature_error;      /* atomic; a WQE found a signature error since the queue last began to run */
 	bool through_keys;         /* the fast path's latest message was not contiguous (fast_path.h) */
+	bool unsignaled;           /* the latest direct access has no completion (direct.h) */
 	uint64_t silent_since_ns;  /* time of the last sign of the peer; 0: nothing is in flight */
 	uint64_t mark;             /* the link's position after the packets sent when the timer was armed (link.mark) */
 	uint64_t peer_progress;    /* progress of the peer when the timer last expired (link.pending) */

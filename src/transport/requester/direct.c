@@ -6,6 +6,7 @@
 
 #include "core/thread_memory.h"
 #include "observe/timeline.h"
+#include "queue/cq_write.h"
 #include "transport/qp/transport.h"
 #include "transport/requester/acknowledge.h"
 #include "transport/requester/wqe_parse.h"
@@ -52,12 +53,26 @@ struct direct_bytes {
 	uint8_t bytes[SHM_DIRECT_BYTES];
 };
 
+/* Returns true if the program has posted a request without waiting for the one before. */
+static bool direct_streams(const struct hca_qp *qp)
+{
+	struct hca_cq *cq = qp->send_cq;
+	bool unpolled;
+
+	if (qp->requester.unsignaled)
+		return true;
+	queue_lock(&cq->lock);
+	unpolled = cq_outstanding(cq);
+	queue_unlock(&cq->lock);
+	return unpolled;
+}
+
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
 	/* Thread-local, so that neither a key check nor a missing page can interrupt the access. */
 	THREAD_VARIABLE(struct direct_bytes, buffer);
 	uint8_t *bytes = buffer->bytes;
-	const struct link_access access = {
+	struct link_access access = {
 		.hca = qp->hca,
 		.source_qpn = qp->number,
 		.destination_qpn = packet->destination_qpn,
@@ -70,6 +85,7 @@ bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *pac
 
 	if (!may_access(qp, packet))
 		return false;
+	access.streams = direct_streams(qp);
 	if (access.reads) {
 		/* Data for the CQE: requester/response.c. */
 		if (qp->scatter_to_cqe || !packet->link->access(&access) ||
@@ -83,7 +99,8 @@ bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *pac
 			return false;
 	}
 	qp->requester.next = (uint16_t)(wqe->index + wqe->blocks);
-	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
+	qp->requester.unsignaled = WQE_COMPLETION(wqe->fm_ce_se) < WQE_CQE_ALWAYS;
+	if (!qp->requester.unsignaled)
 		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, access.length, 0,
 					RULE_NONE);
 	return true;

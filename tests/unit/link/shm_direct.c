@@ -18,6 +18,7 @@
 #include "hca/grants.h"
 #include "filter/filter.h"
 #include "link/shm/peer.h"
+#include "test_clock.h"
 #include "../support/shm_world.h"
 
 enum { FAR_BYTES = 1 << 15 };
@@ -474,11 +475,74 @@ TEST(test_accesses)
 	assert_true(is_direct(MLX5_OPCODE_RDMA_READ, FAR_BYTES - 20, 20));
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 	assert_memory_equal(far + FAR_BYTES - 20, device.memory, 20);
-	/* It left no trace in the ring, and used no sequence number. */
+	/* It left no trace in the ring, and used no sequence number. The peer sees that there were accesses. */
+	assert_int_equal(other.in.ring->access.count, posted - 1);
 	assert_int_equal(end.qp->requester.psn, psn_add(SQ_START_PSN, 1));
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 4097));
 	/* While a request is in flight, the ones after it also use the ring. */
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+}
+
+enum program { WAITS, STREAMS, POSTS_BURSTS, IS_ANSWERED };
+
+enum { BURST = 8 };
+
+/*
+ * Posts WRITEs for @seconds, or until one uses the ring. Programs that stream or are answered poll each completion after the
+ * next request. Returns true if all were direct.
+ */
+static bool all_are_direct(enum program program, double seconds)
+{
+	double until = seconds_now() + seconds;
+	uint16_t polled = posted;
+
+	do {
+		if (program == IS_ANSWERED)
+			other.out.ring->access.count++;
+		if (!is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8))
+			return false;
+		if (program == POSTS_BURSTS && posted % BURST)
+			continue;
+		while (polled != posted - (program == STREAMS || program == IS_ANSWERED))
+			expect_cqe(&cq, polled++, 0);
+	} while (seconds_now() < until);
+	return true;
+}
+
+/* A program that does not wait for its requests is served faster by the ring, once it has woken the peer. */
+TEST(test_stream_uses_the_ring)
+{
+	const struct shm_grant wanted = good_grant();
+
+	be_granted(&wanted);
+	assert_false(all_are_direct(STREAMS, 30));
+	assert_true(shm_ready(&other.in));
+}
+
+/* The program waits only for the last request of each burst. */
+TEST(test_bursts_use_the_ring)
+{
+	const struct shm_grant wanted = good_grant();
+
+	be_granted(&wanted);
+	assert_false(all_are_direct(POSTS_BURSTS, 30));
+}
+
+TEST(test_program_that_waits_uses_no_ring)
+{
+	const struct shm_grant wanted = good_grant();
+
+	be_granted(&wanted);
+	assert_true(all_are_direct(WAITS, 0.02));
+}
+
+/* The peer answers each request by a direct access, too. */
+TEST(test_program_that_is_answered_uses_no_ring)
+{
+	const struct shm_grant wanted = good_grant();
+
+	be_granted(&wanted);
+	assert_true(all_are_direct(IS_ANSWERED, 0.02));
 }
 
 /* The kernel refuses an access to a page that userfaultfd(2) would have to provide: the WRITE uses the ring. */
