@@ -300,6 +300,43 @@ static void add_without(struct bench *bench, struct device *device, struct pair 
 	add_case(bench, &c, "key without its signature, %s", sizes[size].name);
 }
 
+/* Compares one block with a WRITE of the same memory through a plain region. */
+static void add_one_block(struct bench *bench, struct row *model, enum way way, bool threads)
+{
+	struct row *row = allocate(sizeof(*row));
+	struct message *plain = message_new(model->device, model->pair, IBV_WR_RDMA_WRITE, model->format.block);
+
+	*row = *model;
+	row->way = way;
+	row->bytes = row->format.block;
+	row->wire_bytes = row->bytes + format_signature(&row->format);
+	build(row);
+	check_row(row);
+	add_case(bench,
+		 &(struct bench_case){.group = "signatures: one block",
+				      .run = post_and_poll,
+				      .subject = row->message,
+				      .yardstick_name = "plain region",
+				      .yardstick = post_and_poll,
+				      .yardstick_subject = plain,
+				      .prepare = make_wire,
+				      .prepare_subject = row,
+				      .payload = row->bytes,
+				      .goal = GOAL_TIME,
+				      .limit = 2.2,
+				      .threads = threads},
+		 "T10-DIF CRC, %s, 4 KiB%s", ways[way].name, threads ? "" : ", one thread");
+}
+
+static void add_one_blocks(struct bench *bench, struct row *row)
+{
+	row->format = (struct format){.check = CHECK_T10_CRC, .block = 4096};
+	row->make_wire = wire_maker(row);
+	for (int threads = 0; threads < 2; threads++)
+		for (enum way way = INSERT; way <= STRIP; way++)
+			add_one_block(bench, row, way, threads);
+}
+
 void add_signature_cases(struct bench *bench, struct device *device)
 {
 	static const uint32_t blocks[] = {4096, 512};
@@ -317,6 +354,8 @@ void add_signature_cases(struct bench *bench, struct device *device)
 		for (row.format.check = 0; row.format.check < CHECK_COUNT; row.format.check++)
 			add_format(bench, &row);
 	}
+	if (group_wanted(bench, "signatures: one block"))
+		add_one_blocks(bench, &row);
 	for (int size = 0; size < SIZES - 1; size++)
 		add_without(bench, device, pair, size);
 }

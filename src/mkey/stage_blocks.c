@@ -125,9 +125,11 @@ static void run_make_fields(const struct block_stage *stage, const struct block_
 		run_make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
-/* Returns @bytes / @block, at most @most. Avoids a slow 64-bit division. */
+/* Returns @bytes / @block, at most @most. Avoids slow divisions. */
 static size_t blocks_in(uint64_t bytes, uint64_t block, size_t most)
 {
+	if (bytes < 2 * block)
+		return bytes >= block;
 	return bytes >= most * block ? most : (uint32_t)bytes / (uint32_t)block;
 }
 
@@ -144,7 +146,8 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	const uint64_t *found_by = input_guards ? input_guards : no_guards;
 	const uint64_t *made_of = output_guards ? output_guards : at->output_guarded ? found_by : no_guards;
 
-	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block ||
+	number = at->raw ? at->raw / run.block : 0; /* most transfers are one block */
+	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw != number * run.block ||
 	    stage->setup->signature.transaction)
 		return 0;
 	memory_ready(stage);
@@ -155,7 +158,6 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	run.far = stage->range.wire.end - stage->range.wire.first >= FAR_BYTES;
 	run.from = from ? from : stage->piece.address;
 	run.to = to ? to : stage->piece.address;
-	number = at->raw / run.block;
 	run_pass_data(at, &run, input_guards, output_guards);
 	if (input->field && stage->setup->signature.checked)
 		run_check_fields(stage, &run, found_by, number);
