@@ -376,18 +376,22 @@ void signature_begin(struct block_stage *stage)
 {
 	const struct signature_setup *setup = setup_of(stage);
 	struct signature_stage *at = &stage->signature;
+	const struct signature_domain *input = stage->transmits ? &setup->memory : &setup->wire;
+	const struct signature_domain *output = stage->transmits ? &setup->wire : &setup->memory;
+	bool in, out;
 
 	if (!setup->enabled)
 		return;
-	at->input = stage->transmits ? &setup->memory : &setup->wire;
-	at->output = stage->transmits ? &setup->wire : &setup->memory;
-	at->input_guarded = input_guarded(setup, at->input);
-	at->output_guarded = output_guarded(setup, at->output);
-	at->shared = at->input_guarded && at->output_guarded && at->input->guard == at->output->guard &&
-		     at->input->ones == at->output->ones && at->input->block == at->output->block &&
-		     !setup->transaction;
-	at->input_start = domain_guard_start(stage, at->input);
-	at->output_start = domain_guard_start(stage, at->output);
+	in = input_guarded(setup, input);
+	out = output_guarded(setup, output);
+	at->input = input;
+	at->output = output;
+	at->input_guarded = in;
+	at->output_guarded = out;
+	at->shared = in && out && input->guard == output->guard && input->ones == output->ones &&
+		     input->block == output->block && !setup->transaction;
+	at->input_start = domain_guard_start(stage, input);
+	at->output_start = domain_guard_start(stage, output);
 	if (stage->transmits)
 		begin_transmission(stage);
 	else
