@@ -24,7 +24,10 @@ enum {
 	SHM_STREAM_PAUSE_NS = 50000,
 	/* ns of a stream until it changes to the ring: about what waking the device thread of the peer costs */
 	SHM_STREAM_NS = 100000,
-	/* ns until it changes back, to find out whether the program still streams */
+	/* factor and limit by which that grows with each stream that was none */
+	SHM_STREAM_GROWTH = 8,
+	SHM_STREAM_MOST_NS = 100000000,
+	/* ns until a stream changes back, to find out whether it still is one */
 	SHM_STREAM_RING_NS = 20000000,
 	/* consecutive requests for which the program waits that end a stream */
 	SHM_STREAM_WAITS = 4,
@@ -159,31 +162,49 @@ static bool program_waited(struct shm_peer *peer, const struct link_access *acce
 	return stream->by_ring ? sent <= 1 : !access->streams || answers;
 }
 
+/* The program waits for its requests, so they are direct from now on. */
+static void stream_end(struct shm_stream *stream)
+{
+	uint64_t longer_ns = stream->enough_ns * SHM_STREAM_GROWTH;
+
+	if (stream->by_ring)
+		stream->enough_ns = longer_ns < SHM_STREAM_MOST_NS ? longer_ns : SHM_STREAM_MOST_NS;
+	stream->by_ring = false;
+	stream->began_ns = 0;
+}
+
+/* Notes a request at @now_ns for which the program did not wait. */
+static void stream_continue(struct shm_stream *stream, uint64_t now_ns)
+{
+	if (!stream->began_ns || (!stream->by_ring && now_ns - stream->latest_ns > SHM_STREAM_PAUSE_NS))
+		stream->began_ns = now_ns;
+	stream->latest_ns = now_ns;
+	if (!stream->by_ring && now_ns - stream->began_ns > stream->enough_ns) {
+		stream->by_ring = true;
+		stream->began_ns = now_ns;
+	} else if (stream->by_ring && now_ns - stream->began_ns > SHM_STREAM_RING_NS) {
+		stream->by_ring = false;
+		stream->began_ns = now_ns;
+		stream->enough_ns = SHM_STREAM_NS;
+	}
+}
+
 /*
  * Returns true if the ring is faster for @access: it takes a fraction of the time of a system call, once the device thread
  * of the peer is awake. So a program that posts without waiting changes to the ring after as much time as waking costs. It
- * changes back if it waits for several requests in a row, or after a while.
+ * changes back if it waits for several requests in a row after all, or after a while.
  */
 static bool ring_is_faster(struct shm_peer *peer, const struct link_access *access)
 {
 	struct shm_stream *stream = &peer->stream;
-	uint64_t now_ns;
 
-	if (program_waited(peer, access)) {
-		if (++stream->waits >= SHM_STREAM_WAITS) {
-			stream->began_ns = 0;
-			stream->by_ring = false;
-		}
-		return stream->by_ring;
-	}
-	now_ns = clock_now_ns();
-	stream->waits = 0;
-	if (!stream->began_ns || (!stream->by_ring && now_ns - stream->latest_ns > SHM_STREAM_PAUSE_NS))
-		stream->began_ns = now_ns;
-	stream->latest_ns = now_ns;
-	if (now_ns - stream->began_ns > (stream->by_ring ? SHM_STREAM_RING_NS : SHM_STREAM_NS)) {
-		stream->began_ns = now_ns;
-		stream->by_ring = !stream->by_ring;
+	if (!stream->enough_ns)
+		stream->enough_ns = SHM_STREAM_NS;
+	if (!program_waited(peer, access)) {
+		stream->waits = 0;
+		stream_continue(stream, clock_now_ns());
+	} else if (++stream->waits >= SHM_STREAM_WAITS) {
+		stream_end(stream);
 	}
 	return stream->by_ring;
 }

@@ -22,6 +22,7 @@
 /* Requests that may be direct accesses, and for which the program does not wait (direct.c). */
 struct shm_stream {
 	uint64_t began_ns, latest_ns; /* CLOCK_MONOTONIC; began_ns 0: the program waited for the latest one */
+	uint64_t enough_ns;           /* duration from which the ring is used; 0: not set yet */
 	uint32_t tail;                /* slot of `out` at the latest one */
 	uint32_t activity;            /* peer_activity() at the latest one */
 	uint32_t waits;               /* consecutive ones for which the program waited */

@@ -53,14 +53,14 @@ struct direct_bytes {
 	uint8_t bytes[SHM_DIRECT_BYTES];
 };
 
-/* Returns true if the program has posted a request without waiting for the one before. */
+/* Returns true if the program has posted a request without waiting for the one before, as far as the device knows. */
 static bool direct_streams(const struct hca_qp *qp)
 {
 	struct hca_cq *cq = qp->send_cq;
 	bool unpolled;
 
-	if (qp->requester.unsignaled)
-		return true;
+	if (qp->requester.unsignaled || cq->umem)
+		return qp->requester.unsignaled;
 	queue_lock(&cq->lock);
 	unpolled = cq_outstanding(cq);
 	queue_unlock(&cq->lock);

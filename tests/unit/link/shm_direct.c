@@ -433,7 +433,7 @@ static bool is_direct(uint8_t opcode, uint32_t remote, uint32_t length)
 }
 
 /* Acknowledges all packets so far, the last of which has @psn. */
-static void acknowledge(uint32_t psn)
+static void acknowledge_only(uint32_t psn)
 {
 	struct shm_slot slot = hostile_bth(ACKNOWLEDGE, end.qp->number, psn, 0);
 	const uint8_t aeth[4] = {NO_CREDITS};
@@ -441,6 +441,11 @@ static void acknowledge(uint32_t psn)
 	memcpy(slot.bytes + 12, aeth, sizeof(aeth));
 	slot.headers = 16;
 	hostile_send(&other, &slot, NULL, 0);
+}
+
+static void acknowledge(uint32_t psn)
+{
+	acknowledge_only(psn);
 	WAIT_FOR(__atomic_load_n(&end.qp->requester.peer_signs, __ATOMIC_RELAXED));
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 }
@@ -526,6 +531,37 @@ TEST(test_bursts_use_the_ring)
 
 	be_granted(&wanted);
 	assert_false(all_are_direct(POSTS_BURSTS, 30));
+}
+
+static void wait_until_answered(uint32_t psn)
+{
+	acknowledge_only(psn);
+	WAIT_FOR(__atomic_load_n(&end.qp->requester.first, __ATOMIC_ACQUIRE) ==
+		 __atomic_load_n(&end.qp->requester.last, __ATOMIC_ACQUIRE));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+}
+
+/* The program turns out to wait for each request: it is served directly again, and the ring is tried later next time. */
+TEST(test_no_stream_after_all)
+{
+	const struct shm_grant wanted = good_grant();
+	double begin;
+	uint32_t psn = psn_add(SQ_START_PSN, 1);
+
+	be_granted(&wanted);
+	assert_false(all_are_direct(STREAMS, 30));
+	expect_cqe(&cq, (uint16_t)(posted - 2), 0);
+	for (int i = 0; i < 3; i++) {
+		wait_until_answered(psn);
+		assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+		psn = psn_add(psn, 1);
+	}
+	wait_until_answered(psn);
+	assert_true(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+	begin = seconds_now();
+	assert_false(all_are_direct(STREAMS, 30));
+	assert_true(seconds_now() - begin >= 0.0008);
 }
 
 TEST(test_program_that_waits_uses_no_ring)
