@@ -2,7 +2,7 @@
 /*
  * A process that has no free descriptor when it connects cannot look up the process with its peer's QP number, and
  * treats the number as unused. It repeats the lookup when one of its requests times out, and when a request of the peer
- * arrives.
+ * arrives. If the peer has none, it refuses the connection, and the process connects again.
  */
 #include "test_case.h"
 #include "verbs_process.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { WITHIN_S = 20, TIMEOUT = 12 /* 17 ms */, VALUE = 0x12345678 };
+enum { WITHIN_S = 20, TIMEOUT = 12 /* 17 ms */, REFUSED_US = 20000, VALUE = 0x12345678 };
 
 /* Shared state of the two processes: process 0 is the one that cannot route. */
 static struct board {
@@ -66,15 +66,23 @@ static void to_rtr(void)
 							.min_rnr_timer = 12}));
 }
 
-static void to_rtr_without_descriptors(void)
+/* Lowers the limit, so that @spare descriptors are free. Returns the limit before. */
+static struct rlimit use_up_descriptors(int spare)
 {
 	struct rlimit before, none;
 	int lowest = dup(STDERR_FILENO);
 
 	CHECK(lowest >= 0 && !getrlimit(RLIMIT_NOFILE, &before));
 	close(lowest);
-	none = (struct rlimit){(rlim_t)lowest, before.rlim_max};
+	none = (struct rlimit){(rlim_t)(lowest + spare), before.rlim_max};
 	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	return before;
+}
+
+static void to_rtr_without_descriptors(void)
+{
+	struct rlimit before = use_up_descriptors(0);
+
 	to_rtr();
 	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
 }
@@ -105,20 +113,48 @@ static void run(int first)
 	meet(1);
 	if (self == 0)
 		to_rtr_without_descriptors();
-	else
+	meet(2);
+	if (self == 1)
 		to_rtr();
 	to_rts();
-	meet(2);
+	meet(3);
 	if (self == first)
 		write_word();
-	meet(3);
+	meet(4);
 	if (self != first)
 		write_word();
-	meet(4);
+	meet(5);
 	_exit(0);
 }
 
-static void both_ways(int first)
+/* Process 1 connects, and posts a request, while process 0 cannot keep what it accepts. */
+static void run_refused(int first)
+{
+	struct rlimit before = {0};
+
+	open_device();
+	begin_listening();
+	if (self == first)
+		before = use_up_descriptors(1);
+	meet(1);
+	if (self != first) {
+		to_rtr();
+		to_rts();
+	}
+	meet(2);
+	if (self == first) {
+		usleep(REFUSED_US);
+		CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+		to_rtr();
+		to_rts();
+	} else {
+		write_word();
+	}
+	meet(3);
+	_exit(0);
+}
+
+static void both_processes(void (*run_one)(int first), int first)
 {
 	pid_t pid[2];
 	int status;
@@ -131,7 +167,7 @@ static void both_ways(int first)
 		if (pid[self])
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		run(first);
+		run_one(first);
 	}
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
@@ -142,12 +178,17 @@ static void both_ways(int first)
 
 TEST(after_a_time_out)
 {
-	both_ways(0);
+	both_processes(run, 0);
 }
 
 TEST(when_the_peer_comes)
 {
-	both_ways(1);
+	both_processes(run, 1);
+}
+
+TEST(when_it_was_refused)
+{
+	both_processes(run_refused, 0);
 }
 
 int main(void)

@@ -103,6 +103,19 @@ static void host_peer_remove(struct host_peer *peer)
 			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
 }
 
+/*
+ * If the other side closed @peer without having accepted it, for example because it had no free descriptor at the moment, its
+ * process may live: requests in flight are sent again and try a new connection. The lock is held.
+ */
+static void peer_forget_unaccepted(const struct host_peer *peer)
+{
+	if (!peer->created || host_carrier->was_accepted(peer))
+		return;
+	for (uint32_t slot = 0; slot < HOST_SLOTS; slot++)
+		if (host_table.peer[slot] == peer)
+			__atomic_store_n(&host_table.was_known[slot], 0, __ATOMIC_RELAXED);
+}
+
 /* Reports the end of @peer to the connection manager. New requests no longer find it. */
 static void peer_report_end(const struct host_peer *peer)
 {
@@ -117,6 +130,7 @@ static void peer_hang_up(struct host_peer *peer)
 {
 	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
+	peer_forget_unaccepted(peer);
 	host_peer_remove(peer);
 	/* The other side must see the end, even if a child is forked before the close. */
 	if (descriptor_is_ours(peer->socket.fd))

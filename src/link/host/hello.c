@@ -100,6 +100,8 @@ static int hello_check(const struct received *received, pid_t pid)
 	const struct descriptor_message *message = &received->message;
 	const struct host_hello *hello = &received->hello;
 
+	if (message->length == sizeof(*hello) && !message->count && message->truncated)
+		return hello_refuse(RULE_HOST_NOT_ACCEPTED, FIGURES((uint64_t)pid, EMFILE));
 	if (message->length != sizeof(*hello) || message->count != 1 || message->truncated)
 		return hello_refuse(RULE_HOST_HELLO_SHAPE,
 				    FIGURES((uint64_t)pid, (uint64_t)message->length, message->count, sizeof(*hello)));

@@ -51,6 +51,8 @@ struct host_carrier {
 	 * header.
 	 */
 	int (*begin)(struct host_peer *peer);
+	/* Returns true if the other side has accepted a connection that this side created. */
+	bool (*was_accepted)(const struct host_peer *peer);
 	/*
 	 * Ends the use of a connection after the other side has gone: fails the QPs that wait for room (link_resume()).
 	 * @peer->gone is set, and lookups no longer find it. Messages sent before can still be handled. On the device
@@ -107,7 +109,7 @@ struct host_peer *host_peer_of(uint32_t qpn);
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 
-/** Returns true if host_peer_of() has ever found the slot of @qpn. */
+/** Returns true if host_peer_of() has ever found the slot of @qpn, in a process that accepted the connection. */
 bool host_peer_was_known(uint32_t qpn);
 
 /**

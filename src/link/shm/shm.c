@@ -87,6 +87,12 @@ static int shm_peer_begin(struct host_peer *host)
 	return 0;
 }
 
+/* The other side writes its process ID when it begins the connection. */
+static bool shm_peer_was_accepted(const struct host_peer *host)
+{
+	return __atomic_load_n(&host->shm->other->process, __ATOMIC_ACQUIRE);
+}
+
 /* Handles the remaining records of a process that has ended. */
 static void ring_take_rest(const struct shm_peer *peer)
 {
@@ -134,6 +140,7 @@ static void shm_peer_end(struct host_peer *host)
 
 const struct host_carrier shm_carrier = {.memory_size = rings_memory_size,
 					 .begin = shm_peer_begin,
+					 .was_accepted = shm_peer_was_accepted,
 					 .gone = shm_peer_gone,
 					 .end = shm_peer_end,
 					 .forward = shm_forward,

@@ -349,8 +349,8 @@ TEST(no_descriptor_for_the_memory)
 	setrlimit(RLIMIT_NOFILE, &few);
 	loop();
 	setrlimit(RLIMIT_NOFILE, &limit);
-	expect_rule(HOST_HELLO_SHAPE);
-	assert_int_equal(world.args[2], 0);
+	expect_rule(HOST_NOT_ACCEPTED);
+	assert_int_equal(world.args[1], EMFILE);
 	assert_true(is_closed(fd));
 	close(fd);
 	close(memory);

@@ -112,8 +112,16 @@ static void peer_end(struct host_peer *peer)
 	world.ended++;
 }
 
-static const struct host_carrier test_carrier = {
-	.memory_size = memory_size, .begin = peer_begin, .gone = peer_gone, .end = peer_end};
+static bool peer_was_accepted(const struct host_peer *peer)
+{
+	return peer->memory[0] || !peer->memory[0];
+}
+
+static const struct host_carrier test_carrier = {.memory_size = memory_size,
+						 .begin = peer_begin,
+						 .was_accepted = peer_was_accepted,
+						 .gone = peer_gone,
+						 .end = peer_end};
 
 static void __attribute__((constructor)) carry(void)
 {
