@@ -185,7 +185,7 @@ TEST(good_packets)
 }
 
 /*
- * ibv_destroy_qp(3) first moves the QP to RESET. A packet that arrives then is no sign of a mistake, unlike one for a QP
+ * During ibv_destroy_qp(3) the QP is in RESET for a moment. A packet that arrives then is no sign of a mistake, unlike one for a QP
  * that is not ready.
  */
 TEST(packets_during_destruction)
