@@ -185,8 +185,8 @@ TEST(good_packets)
 }
 
 /*
- * During ibv_destroy_qp(3) the QP is in RESET for a moment. A packet that arrives then is no sign of a mistake, unlike one for a QP
- * that is not ready.
+ * During ibv_destroy_qp(3) the QP is in RESET for a moment. A packet that arrives then is no sign of a mistake, unlike
+ * one for a QP that is not ready.
  */
 TEST(packets_during_destruction)
 {
