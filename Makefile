@@ -21,7 +21,7 @@ help:
 	@echo 'make test                 all tests of the plain build'
 	@echo 'make arm64                build for aarch64; unit tests, calls, signatures, explanations under qemu-user'
 	@echo 'make arm64-part           the same, with the unit tests and a few of the others'
-	@echo 'make sanitize             tests under sanitizers, and the fuzzers for half a minute each'
+	@echo 'make sanitize             tests under sanitizers, and the fuzzers for ten seconds each'
 	@echo 'make test-all             all of these: $(TEST_ALL)'
 	@echo 'make bench                measure, with ratios to memcpy'
 	@echo 'make bench-count          count instructions per operation; RECORD=1 records them'

@@ -4,14 +4,12 @@
  * gets one copy of a datagram, in whichever process, while it is a member, and sockets of groups do not block the RoCE
  * port.
  */
+#include "own_network.h"
 #include "test_case.h"
 #include "verbs_process.h"
 
 #include <arpa/inet.h>
-#include <net/if.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -273,18 +271,9 @@ TEST(members_end)
 	run(end_in_turn);
 }
 
-static int loopback_up(void)
-{
-	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = ioctl(fd, SIOCSIFFLAGS, &request);
-
-	close(fd);
-	return result;
-}
-
 int main(void)
 {
-	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || loopback_up()) {
+	if (!own_network()) {
 		puts("1..0 # SKIP no network of its own");
 		return 77;
 	}

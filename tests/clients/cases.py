@@ -575,7 +575,7 @@ GROUPS = {
         # Ranks of one host use the network as well.
         [Case(case.name.replace('mpirun', 'mpirun.mpich'), '', mpi, ranks=case.ranks, program=case.program, presence=True,
               launcher='mpich', env={**case.env, 'MPIR_CVAR_NOLOCAL': '1'})
-         for case in mpis('mpi_program', 2, 'rc_v') + mpis('mpi_program', 4, 'rc_x') + mpis('mpi_onesided', 2, 'rc_x')] +
+         for case in mpis('mpi_program', 2, 'rc_v') + mpis('mpi_program 20', 4, 'rc_x') + mpis('mpi_onesided', 2, 'rc_x')] +
         migrations((), ('rdma-pin-all',)),
     # Through librdmacm; each program uses a feature that others do not (rdma-cm 1.2 of the reference).
     'rdmacm': rdmacm(),

@@ -25,11 +25,11 @@ TEST(it_follows_the_interface)
 	struct hca *hca = hca_device(0);
 
 	assert_int_equal(port_active_mtu(hca), 4096);
-	udp_set_interface("lo", SIOCSIFMTU, 1500);
+	udp_set_mtu(1500);
 	assert_int_equal(port_active_mtu(hca), 1024);
 	/* More is possible with fragmentation. */
 	assert_int_equal(port_most_mtu(hca), 4096);
-	udp_set_interface("lo", SIOCSIFMTU, 2200);
+	udp_set_mtu(2200);
 	assert_int_equal(port_active_mtu(hca), 2048);
 	/* The smallest MTU of all interfaces in the table. */
 	strcpy(hca->gids[hca->gid_count - 1].netdev, "unknown");
@@ -46,7 +46,7 @@ TEST(a_number_forces)
 	assert_int_equal(port_active_mtu(hca), 512);
 	assert_int_equal(port_most_mtu(hca), 512);
 	hca->settings.mtu = 4096;
-	udp_set_interface("lo", SIOCSIFMTU, 1500);
+	udp_set_mtu(1500);
 	assert_int_equal(port_active_mtu(hca), 4096);
 	hca->settings.mtu = 0;
 }

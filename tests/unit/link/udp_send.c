@@ -453,7 +453,7 @@ TEST(longer_than_the_interface_takes)
 	uint64_t errors = counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS);
 	struct packet_path again = path_between("127.0.0.1", "127.0.0.1");
 
-	udp_set_interface("lo", SIOCSIFMTU, 1500);
+	udp_set_mtu(1500);
 	for (int i = 0; i < 2; i++) {
 		struct packet_path path = path_between(address[i], address[i]);
 
@@ -465,7 +465,7 @@ TEST(longer_than_the_interface_takes)
 		send_write(&path, 2000, 2048);
 		expect_packet(i ? v6 : v4, 0, 0x0a, payload, 2000, 0);
 	}
-	udp_set_interface("lo", SIOCSIFMTU, 65536);
+	udp_set_mtu(65536);
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED) - before, 6);
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS), errors);
 	assert_int_equal(times_explained(RULE_UDP_TOO_LONG), 1);
