@@ -9,6 +9,7 @@
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "hca/hca.h"
+#include "progress/arrivals.h"
 #include "progress/progress.h"
 #include "progress/watch.h"
 #include "observe/counters.h"

@@ -24,7 +24,7 @@ struct run;
 struct poller {
 	struct poller *next;
 	bool repeats; /* arm() is called before each sleep, even if already armed */
-	bool armed;   /* progress.c */
+	bool armed;   /* pollers.c */
 	/**
 	 * Handles a batch of arrivals: builds a packet in run_slot(@run), calls run_commit(), deliver_queued(@run), and
 	 * so on. Inside an epoch section, no lock held. Returns true if anything had arrived.
@@ -55,7 +55,7 @@ struct poller {
 
 struct watched_fd {
 	int fd;
-	bool drained; /* progress.c */
+	bool drained; /* arrivals.c */
 	/**
 	 * Called on the device thread, no lock held, outside an epoch section. @events of epoll(7). May unwatch and
 	 * close the descriptor.

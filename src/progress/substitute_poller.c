@@ -17,8 +17,9 @@
 #include "core/tunables.h"
 #include "observe/counters.h"
 #include "hca/hca.h"
+#include "progress/arrivals.h"
+#include "progress/pollers.h"
 #include "progress/progress.h"
-#include "progress/progress_parts.h"
 
 /* Values chosen for speed. */
 enum {

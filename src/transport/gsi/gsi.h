@@ -4,7 +4,7 @@
  * transport/DESIGN.md.
  *
  * The registry (hca/hca.h) has one struct gsi, which lives until the process ends. Its lock covers the queue;
- * timers.lock and the locks of progress.c are taken under it. It is not held during calls to management.
+ * timers.lock and the locks of progress are taken under it. It is not held during calls to management.
  */
 #ifndef SOFTHCA_TRANSPORT_GSI_GSI_H
 #define SOFTHCA_TRANSPORT_GSI_GSI_H

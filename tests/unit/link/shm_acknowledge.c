@@ -6,7 +6,7 @@
  */
 #include "test_case.h"
 
-#include "progress/progress_parts.h"
+#include "progress/pollers.h"
 #include "../support/shm_world.h"
 
 enum { SEND_ONLY = 0x04, BYTES = 8 };

@@ -7,7 +7,7 @@
 
 #include <sys/wait.h>
 
-#include "progress/progress_parts.h"
+#include "progress/pollers.h"
 #include "../support/udp_stranger.h"
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
