@@ -154,6 +154,7 @@ static int sender(void)
 	struct ibv_mr *mr;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	char ready;
 
 	role_name = "sender";
 	device_open(&device);
@@ -165,6 +166,9 @@ static int sender(void)
 		if (!send_all(PROCESS_SOCKET, &own, sizeof(own)))
 			break;
 		qp_connect(&device, qp, &target.gid, target.qpn, 0, 0, patience);
+		/* Its retries last 20 ms, in which a busy machine may not run the target. */
+		if (!receive_all(PROCESS_SOCKET, &ready, 1))
+			break;
 		hammer(&device, qp, cq, mr, &target, &report);
 		if (report.direct)
 			look_at_descriptors();
@@ -310,6 +314,8 @@ static void play(struct target *target, enum kind kind)
 	    !receive_all(target->sender.socket, &peer, sizeof(peer)))
 		die("the sender has gone");
 	qp_connect(&target->device, qp, &peer.gid, peer.qpn, 0, 0, patience);
+	if (!send_all(target->sender.socket, "", 1))
+		die("the sender has gone");
 	if (kind == FORK) {
 		spin(target, 0.001);
 		child = fork_child(target, &socket);

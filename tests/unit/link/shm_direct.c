@@ -447,6 +447,7 @@ static void acknowledge(uint32_t psn)
 {
 	acknowledge_only(psn);
 	WAIT_FOR(__atomic_load_n(&end.qp->requester.peer_signs, __ATOMIC_RELAXED));
+	let_it_finish();
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 }
 
@@ -538,6 +539,7 @@ static void wait_until_answered(uint32_t psn)
 	acknowledge_only(psn);
 	WAIT_FOR(__atomic_load_n(&end.qp->requester.first, __ATOMIC_ACQUIRE) ==
 		 __atomic_load_n(&end.qp->requester.last, __ATOMIC_ACQUIRE));
+	let_it_finish();
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 }
 

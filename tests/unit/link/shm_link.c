@@ -418,13 +418,6 @@ static void say_handled(void)
 	__atomic_store_n(&other.in.ring->handled, other.in.at.slot, __ATOMIC_RELEASE);
 }
 
-/* Once the device thread has unlocked the queue pair it has also written the CQEs. */
-static void let_it_finish(void)
-{
-	queue_lock(&end.qp->lock);
-	queue_unlock(&end.qp->lock);
-}
-
 /* Records in the ring of a living process are not lost. */
 TEST(test_patience)
 {
