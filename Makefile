@@ -9,7 +9,7 @@ BUSY_ROUNDS ?= 100
 CLIENT_SECONDS ?= 1200
 SUITE ?= trixie
 
-.PHONY: all build demo deb dist distro distro-deb check test arm64 arm64-part sanitize test-all bench bench-count fuzz soak \
+.PHONY: all build demo deb dist distro distro-deb check test test-long arm64 arm64-part sanitize test-all bench bench-count fuzz soak \
 	busy clients interop mutate install uninstall format lint docs docs-html clean help
 
 all: build
@@ -18,7 +18,8 @@ help:
 	@echo 'make                      build into $(BUILD)/'
 	@echo 'make demo                 see it work, in seconds'
 	@echo 'make check                the tests for every change: functions, calls, explanations, the command; minutes'
-	@echo 'make test                 all tests of the plain build'
+	@echo 'make test                 the tests of the plain build'
+	@echo 'make test-long            further ones, which take longer: most programs of distributions, shells'
 	@echo 'make arm64                build for aarch64; unit tests, calls, signatures, explanations under qemu-user'
 	@echo 'make arm64-part           the same, with the unit tests and a few of the others'
 	@echo 'make sanitize             tests under sanitizers, and the fuzzers for ten seconds each'
@@ -57,6 +58,10 @@ test:
 	@scripts/deps test
 	@scripts/test --build $(BUILD) --only plain
 
+test-long:
+	@scripts/deps test clients
+	@scripts/test --build $(BUILD) --only plain --long
+
 # With a cross compiler, qemu-user and packages of Debian for arm64; skipped, and counted as that, where these are missing.
 ARM64 = scripts/test --build $(BUILD) --only arm64 --suite unit --suite signature --suite api --suite explain
 
@@ -73,7 +78,7 @@ sanitize:
 	@scripts/test --build $(BUILD) --only asan --only tsan --only fuzz
 
 # What make test-all runs. Each target prints "N passed, N failed" last, or counts as one by its exit status.
-TEST_ALL = test sanitize clients
+TEST_ALL = test test-long sanitize
 
 test-all:
 	@scripts/sum $(TEST_ALL:%='$(MAKE) %')
