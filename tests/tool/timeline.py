@@ -418,6 +418,8 @@ class Timeline(unittest.TestCase):
         here, there = pty.openpty() if terminal else os.pipe()
         with subprocess.Popen([TOOL, 'timeline', *files], env=clean_environment(), stdout=subprocess.PIPE, stderr=there) as process:
             os.close(there)
+            # On a busy machine the command takes a while to begin, and its operation must take longer than a second.
+            select.select([process.stdout], [], [], PATIENCE)
             time.sleep(1.3)
             out = process.stdout.read()
         self.assertEqual(process.returncode, 0)
