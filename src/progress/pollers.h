@@ -53,7 +53,7 @@ void pollers_disarm_repeating(void);
 void pollers_request_disarm(bool disarm);
 /** Sets whether the device thread will check soon; if not, the next poll of the program wakes it. */
 void pollers_set_looks(bool looks);
-/** In a forked child: there are no pollers. */
+/** Forgets the pollers, in a forked child. */
 void pollers_after_fork(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of the udp link (link/udp/udp.h). Each case runs in its own process and network. */
+#include "own_network.h"
 #include "test_case.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -75,16 +75,12 @@ static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule,
 	give_up(line);
 }
 
-static void set_interface(int request, int value)
+static void set_mtu(int mtu)
 {
-	struct ifreq interface = {.ifr_name = "lo"};
+	struct ifreq lo = {.ifr_name = "lo", .ifr_mtu = mtu};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
-	if (request == SIOCSIFMTU)
-		interface.ifr_mtu = value;
-	else
-		interface.ifr_flags = (short)value;
-	if (ioctl(fd, (unsigned long)request, &interface))
+	if (ioctl(fd, SIOCSIFMTU, &lo))
 		give_up("lo cannot be changed");
 	close(fd);
 }
@@ -97,9 +93,8 @@ static void in_a_child(void (*body)(void))
 	assert_true(pid >= 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		if (!own_network())
 			_exit(UNABLE);
-		set_interface(SIOCSIFFLAGS, IFF_UP | IFF_LOOPBACK | IFF_RUNNING);
 		hca = hca_device(0);
 		hca->settings.link = LINK_UDP;
 		hca->link = NULL;
@@ -317,7 +312,7 @@ static void not_sent(void)
 
 static void too_long(void)
 {
-	set_interface(SIOCSIFMTU, 1500);
+	set_mtu(1500);
 	send_write("127.0.0.1", "127.0.0.1", 4096);
 	expect(RULE_UDP_TOO_LONG,
 	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, more than the interface takes: they are sent in fragments");
@@ -330,7 +325,7 @@ static void path_mtu_too_large(void)
 	struct lint_qp state = {.qp = client};
 	struct ibv_qp_attr attr = {.path_mtu = IBV_MTU_1024, .ah_attr = {.grh = {.dgid = gid_of("10.11.12.13")}}};
 
-	set_interface(SIOCSIFMTU, 1500);
+	set_mtu(1500);
 	strcpy(hca->gids[0].netdev, "lo");
 	lint_wanted = misuse_bit(RULE_PATH_MTU_TOO_LARGE);
 	client->lint = &state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A network of its own for a test: there are no packets, ports and names of tests that run at the same time. */
+/* A network namespace for a test: packets, ports and names of other tests do not reach it. */
 #ifndef SOFTHCA_TESTS_OWN_NETWORK_H
 #define SOFTHCA_TESTS_OWN_NETWORK_H
 

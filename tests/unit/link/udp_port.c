@@ -555,9 +555,10 @@ TEST(an_ending_process_loses_nothing)
 	for (int i = 0; i < CHILDREN; i++)
 		takeovers += __atomic_load_n(&board->takeovers[i], __ATOMIC_SEQ_CST);
 	/*
-	 * Each owner that ends is taken over from. If it takes so long to end that others consider it stopped, one of them
-	 * receives meanwhile, and the datagram in its hands may be handled twice (link/udp/DESIGN.md).
+	 * There is one takeover for each process that ends. If it ends so slowly that others consider it stopped, one of
+	 * them receives meanwhile: a further takeover, in which a datagram may be handled twice (link/udp/DESIGN.md).
 	 */
+	assert_in_range(takeovers, CHILDREN - 1, 2 * CHILDREN * CHILDREN);
 	assert_in_range(all, 2 * SOME * (CHILDREN - 1), 2 * SOME * (CHILDREN - 1) + takeovers - (CHILDREN - 1));
 	end_processes(processes, CHILDREN);
 	close(stranger);

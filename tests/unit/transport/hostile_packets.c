@@ -185,8 +185,8 @@ TEST(good_packets)
 }
 
 /*
- * During ibv_destroy_qp(3) the QP is in RESET for a moment. A packet that arrives then is no sign of a mistake, unlike
- * one for a QP that is not ready.
+ * ibv_destroy_qp(3) first resets the QP. A packet that arrives before the QP is gone is not explained, unlike one for a QP
+ * that is not ready.
  */
 TEST(packets_during_destruction)
 {
