@@ -127,6 +127,7 @@ static void *device_thread(void *argument)
 {
 	struct poll_activity activity = {0};
 	enum woken woken = NOT_WOKEN;
+	uint64_t awake_ns = clock_now_ns();
 
 	(void)argument;
 	on_thread = true;
@@ -143,7 +144,9 @@ static void *device_thread(void *argument)
 		if (next < until)
 			__atomic_store_n(&thread.sleeps_until, until = next, __ATOMIC_SEQ_CST);
 		counter_add(first_device(), COUNTER_THREAD_SLEEPS, 1);
+		poll_activity_exclude(&activity, awake_ns, clock_now_ns());
 		arrivals_wait(&ready, until);
+		awake_ns = clock_now_ns();
 		__atomic_store_n(&thread.sleeps_until, 0, __ATOMIC_SEQ_CST);
 		woken = arrivals_handle(&ready);
 	}

@@ -64,6 +64,13 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 	return often;
 }
 
+void poll_activity_exclude(struct poll_activity *activity, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns < activity->since_ns)
+		from_ns = activity->since_ns;
+	activity->since_ns += to_ns - from_ns;
+}
+
 bool poll_activity_has_substitute(struct poll_activity *activity, struct substitute_state state, bool arrived)
 {
 	uint64_t now_ns = clock_now_ns();

@@ -40,6 +40,12 @@ uint64_t poll_activity_interval(const struct poll_activity *activity);
 bool poll_activity_program_polls(struct poll_activity *activity, const struct program_calls *calls);
 
 /**
+ * Excludes a time, up to the present, in which this thread ran: where it shares a processor with the program, the
+ * program could not poll.
+ */
+void poll_activity_exclude(struct poll_activity *activity, uint64_t from_ns, uint64_t to_ns);
+
+/**
  * Returns true if a substitute (substitute_poller.h) handles arrivals. An arrival that woke this thread (@arrived) may
  * also have woken the substitute, which gets time to become active until the next check.
  */

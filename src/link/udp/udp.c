@@ -13,6 +13,7 @@
 #include "wire/mad.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
+#include "progress/progress.h"
 
 /* Values chosen for speed. */
 enum {
@@ -249,6 +250,7 @@ static void train_send(struct transmission *sent)
 
 	if (!error) {
 		counter_add(sent->hca, COUNTER_UDP_TRAINS_SENT, 1);
+		progress_worked(1);
 		return;
 	}
 	if (error == -EAGAIN) {

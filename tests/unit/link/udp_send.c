@@ -231,7 +231,10 @@ TEST(a_run_is_cut)
 	assert_false(stranger_waits(v4, 20));
 }
 
-/* After the first two, trains end at 64 packets and at 65000 bytes; identifications restart after each. */
+/*
+ * After the first two, trains end at 64 packets and at 65000 bytes; identifications restart after each. A train is a unit
+ * of work, which tells the device thread that the program is busy with its queues.
+ */
 TEST(long_runs)
 {
 	static const struct {
@@ -242,9 +245,11 @@ TEST(long_runs)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint32_t mtu = cases[i].mtu, packets = cases[i].packets, full = packets - 1;
+		uint32_t works = epoch_this_thread ? epoch_this_thread->works : 0;
 
 		send_write(&path, packets * mtu - 1, (uint16_t)mtu);
 		assert_int_equal(trains, 1 + (packets - 2 + cases[i].train - 1) / cases[i].train);
+		assert_int_equal(epoch_this_thread->works - works, trains);
 		for (uint32_t k = 0; k < packets; k++)
 			expect_packet(v4, k,
 				      k == 0      ? 0x06
