@@ -18,7 +18,7 @@ def main():
         holder = hosts.start(A, [holder_program, 'far', ADDRESS[B]], {**udp, 'SOFTHCA_GIDS': 'auto'})
         has_port = until(lambda: lines(holder, 'uc ') and hosts.has_datagram_socket(A, 4791))
         # By its link-local GID, which no interface has: so it selects an entry of the table.
-        run = hosts.start(A, [program], {**udp, 'SOFTHCA_GIDS': 'loopback'})
+        run = hosts.start(A, [program, '2000'], {**udp, 'SOFTHCA_GIDS': 'loopback'})
         until(lambda: run.poll() is not None, 100)
         right = has_port and holder.poll() is None and run.poll() == 0
         print('1..1')

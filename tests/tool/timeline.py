@@ -186,7 +186,7 @@ class Timeline(unittest.TestCase):
 
     def test_lost_packets(self):
         """Retransmissions are marked, and still complete."""
-        trace, done = self.run_ping_pong(200, '--link', 'udp', '--faults', 'drop 5%; seed 7', '--counters', 'stderr')
+        trace, done = self.run_ping_pong(25, '--link', 'udp', '--faults', 'drop 5%; seed 7', '--counters', 'stderr')
         again = trace.of('X', 'send again: SEND')
         counted = [int(line.split()[1]) for line in done.stderr.splitlines() if line.split()[:1] == ['packets_resent']]
         self.assertEqual(sum(e['args']['packets'] for e in again), sum(counted))
@@ -194,7 +194,7 @@ class Timeline(unittest.TestCase):
         marked = [r for r in trace.requests('SEND') if r['args'].get('sent_again')]
         self.assertTrue(0 < len(marked) <= len(again))
         self.assertTrue(trace.of('B', 'sending again'))
-        self.check_ping_pong(trace, 200)
+        self.check_ping_pong(trace, 25)
 
     def responder_slices(self, trace, phase):
         return collections.Counter(e['name'] for e in trace.of(phase) if trace.names[e['pid'], e['tid']].endswith('responder'))
