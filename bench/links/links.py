@@ -240,7 +240,9 @@ def udp_rows(bench):
                        ('raw UDP, GSO and GRO', lambda mtu=mtu: bench.raw('stream', 'bytes_per_second', '--size',
                                                                           mtu) / 1e9, '>=', goals[mtu, size]),
                        ('raw UDP, what arrives is read', lambda mtu=mtu: bench.raw('stream', 'bytes_per_second', '--read',
-                                                                                   '--size', mtu) / 1e9, None, None)],
+                                                                                   '--size', mtu) / 1e9, None, None),
+                       ('raw UDP, in calls as short', lambda size=size, mtu=mtu: bench.raw(
+                           'stream', 'bytes_per_second', '--message', size, '--size', mtu) / 1e9, None, None)],
                       prepare=prepare)
     yield Row('udp, latency', 'SEND 8 B, both poll', 'us',
               lambda: bench.pair('udp', 'send-latency', 'half_round_trip_us', '--size', 8),

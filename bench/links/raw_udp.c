@@ -2,10 +2,11 @@
 /*
  * Plain UDP between two processes, the upper bound for a link over UDP: a ping-pong, and a stream of datagrams that the kernel
  * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost. A receiver of RDMA has to look at the data: with
- * --read, so does this one, once.
+ * --read, so does this one, once. With --message, calls are as short as those of a link over UDP that sends WRITEs of so many
+ * bytes: the first packet is longer than the others by its RETH, so only the second one can leave in the same call.
  *
  *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
- *	                      [--read]
+ *	                      [--read] [--message N]
  *
  * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
  */
@@ -35,7 +36,7 @@ static struct {
 	const char *address;
 	uint16_t port;
 	int cpu;
-	uint32_t size;
+	uint32_t size, message;
 	double seconds;
 	bool blocking, read;
 } options = {.port = 18601, .cpu = -1, .size = 8, .seconds = 0.2};
@@ -176,6 +177,20 @@ static void ping_pong(int fd)
 
 /* ---- stream --------------------------------------------------------------------------------------------------- */
 
+/* Returns the bytes of the call that follows @sent bytes. */
+static size_t next_train(uint64_t sent, size_t most)
+{
+	size_t at, left;
+
+	if (!options.message)
+		return most;
+	at = sent % options.message;
+	left = options.message - at;
+	if (!at && left > 2 * (size_t)options.size)
+		left = 2 * (size_t)options.size;
+	return left < most ? left : most;
+}
+
 static void stream(int fd)
 {
 	size_t datagrams = TRAIN / options.size > 64 ? 64 : TRAIN / options.size, train = datagrams * options.size;
@@ -202,8 +217,10 @@ static void stream(int fd)
 	end = begin + options.seconds;
 	while (now() < end) {
 		if (sent - granted < WINDOW * train) {
-			transmit(fd, train);
-			sent += train;
+			size_t next = next_train(sent, train);
+
+			transmit(fd, next);
+			sent += next;
 		}
 		while (sent - granted >= WINDOW * train ? receive(fd, 1) : recv(fd, buffer, 8, MSG_DONTWAIT) == 8)
 			memcpy(&granted, buffer, sizeof(granted));
@@ -218,10 +235,15 @@ static void stream(int fd)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"connect", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
-		{"cpu", required_argument, NULL, 'c'},     {"size", required_argument, NULL, 's'},
-		{"seconds", required_argument, NULL, 't'}, {"blocking", no_argument, NULL, 'b'},
-		{"read", no_argument, NULL, 'r'},          {NULL, 0, NULL, 0},
+		{"connect", required_argument, NULL, 'a'},
+		{"port", required_argument, NULL, 'p'},
+		{"cpu", required_argument, NULL, 'c'},
+		{"size", required_argument, NULL, 's'},
+		{"seconds", required_argument, NULL, 't'},
+		{"blocking", no_argument, NULL, 'b'},
+		{"read", no_argument, NULL, 'r'},
+		{"message", required_argument, NULL, 'm'},
+		{NULL, 0, NULL, 0},
 	};
 	cpu_set_t set;
 	int option;
@@ -249,6 +271,9 @@ int main(int argc, char **argv)
 		case 'r':
 			options.read = true;
 			break;
+		case 'm':
+			options.message = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
 		default:
 			return 2;
 		}
@@ -260,6 +285,8 @@ int main(int argc, char **argv)
 			fail("sched_setaffinity");
 	}
 	if (options.size < 2 || options.size > TRAIN || optind + 1 != argc)
+		return 2;
+	if (options.message % options.size)
 		return 2;
 	if (strcmp(argv[optind], "ping-pong") == 0)
 		ping_pong(open_socket());
