@@ -41,6 +41,7 @@ struct watcher {
 	pthread_t thread;
 	int wake; /* eventfd(2) that interrupts the thread's sleep */
 	bool started;
+	uint64_t checked_ns; /* used by the thread only: time of the latest check of its descriptors */
 };
 
 void watcher_init(struct watcher *watcher);
