@@ -3,8 +3,8 @@
 
 The clock of deadlines continues meanwhile, so tests may fail for no other reason. The whole machine may stand still: a
 virtual machine stopped by its host, a laptop that slept. Or the scheduler favours others: Linux 6.18 with
-sched_autogroup_enabled leaves threads of a session waiting for up to two seconds while another session, such as a test with
-polling processes, keeps both of two processors busy.
+sched_autogroup_enabled leaves threads of a session waiting for seconds while another session, such as a test with polling
+processes, keeps both of two processors busy.
 
 A thread on each processor sleeps for short times and records each wake-up that is much too late. With a fair scheduler and a
 load of some dozens, delays are a tenth of a second.

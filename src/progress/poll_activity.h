@@ -40,8 +40,9 @@ uint64_t poll_activity_interval(const struct poll_activity *activity);
 bool poll_activity_program_polls(struct poll_activity *activity, const struct program_calls *calls);
 
 /**
- * Excludes a time, up to the present, in which this thread ran: where it shares a processor with the program, the
- * program could not poll.
+ * Excludes a time, up to the present, in which this thread was awake: where it shares a processor with the program, the
+ * program could not poll. Work that the program did on another processor still counts, so a program that stops may be
+ * considered polling for one interval longer.
  */
 void poll_activity_exclude(struct poll_activity *activity, uint64_t from_ns, uint64_t to_ns);
 
