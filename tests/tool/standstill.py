@@ -100,6 +100,8 @@ def reasons():
     assert RUNNER.reasons_of({'stdout': tap}) == ['not ok 2 - b', '# 0x1 != 0', '# ../tests/x.c:383: error: Failure!']
     assert RUNNER.reasons_of({'stdout': '# 5 cases\nDIFFERENCE: a\nb\n', 'stderr': ''}) == ['DIFFERENCE: a']
     assert RUNNER.reasons_of({'stdout': '', 'stderr': 'a\n' * 9 + 'b\n'}) == ['a'] * (RUNNER.REASONS - 1) + ['b']
+    client = 'not ok 7 - udp: ib_x\n# exit status 1\n# on a: ib_x -n 5\n# out | a\n# err | b\n# why | c\nok 8 - udp: ib_y\n# 1 s\n'
+    assert RUNNER.reasons_of({'stdout': client}) == ['not ok 7 - udp: ib_x', '# exit status 1', '# err | b', '# why | c']
     assert not RUNNER.reasons_of({})
 
 
