@@ -3,10 +3,13 @@
  * Plain UDP between two processes, the upper bound for a link over UDP: a ping-pong, and a stream of datagrams that the kernel
  * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost. A receiver of RDMA has to look at the data: with
  * --read, so does this one, once. With --message, calls are as short as those of a link over UDP that sends WRITEs of so many
- * bytes: the first packet is longer than the others by its RETH, so only the second one can leave in the same call.
+ * bytes: the first packet is longer than the others by its RETH, so only the second one can leave in the same call. With
+ * --addressed, the ping-pong makes the calls of such a link: its sockets are not connected, since one of them receives from
+ * all peers; a datagram leaves with its source address, arrives with its addresses, traffic class and hop limit, and
+ * brings an acknowledgement as a second datagram in the same call.
  *
  *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
- *	                      [--read] [--message N]
+ *	                      [--read] [--message N] [--addressed]
  *
  * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
  */
@@ -29,6 +32,7 @@ enum {
 	WINDOW = 24,      /* trains in flight */
 	CREDIT_EVERY = 4, /* trains */
 	SOCKET_BYTES = 16 << 20,
+	ACK_BYTES = 20, /* BTH, AETH, ICRC */
 };
 
 static uint8_t buffer[1 << 16];
@@ -38,8 +42,10 @@ static struct {
 	int cpu;
 	uint32_t size, message;
 	double seconds;
-	bool blocking, read;
+	bool blocking, read, addressed;
 } options = {.port = 18601, .cpu = -1, .size = 8, .seconds = 0.2};
+
+static struct sockaddr_in peer; /* with --addressed */
 
 static void fail(const char *what)
 {
@@ -72,6 +78,55 @@ static void enlarge(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+/* As recv(). With --addressed, gets what a link needs to know of a datagram, and keeps its sender as the peer. */
+static ssize_t receive_once(int fd)
+{
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct iovec vector = {buffer, sizeof(buffer)};
+	struct msghdr message = {
+		.msg_name = &peer,
+		.msg_namelen = sizeof(peer),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+
+	return options.addressed ? recvmsg(fd, &message, MSG_DONTWAIT) : recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+}
+
+/* As send() to the peer. With --addressed, an acknowledgement follows each datagram. */
+static ssize_t transmit_once(int fd, size_t length)
+{
+	_Alignas(struct cmsghdr) uint8_t control[128] = {0};
+	struct iovec vector = {buffer, length + ACK_BYTES};
+	struct msghdr message = {
+		.msg_name = &peer,
+		.msg_namelen = sizeof(peer),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(uint16_t)),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	uint16_t segment = (uint16_t)length;
+
+	if (!options.addressed)
+		return send(fd, buffer, length, 0);
+	/* A word at the start. */
+	if (length < ACK_BYTES)
+		return sendto(fd, buffer, length, 0, (struct sockaddr *)&peer, sizeof(peer));
+	header->cmsg_level = IPPROTO_IP;
+	header->cmsg_type = IP_PKTINFO;
+	header->cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo));
+	header = CMSG_NXTHDR(&message, header);
+	header->cmsg_level = IPPROTO_UDP;
+	header->cmsg_type = UDP_SEGMENT;
+	header->cmsg_len = CMSG_LEN(sizeof(segment));
+	memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+	return sendmsg(fd, &message, 0);
+}
+
 /* Receives one datagram, or several joined ones; waits at most @seconds. Returns 0 on timeout. */
 static size_t receive(int fd, double seconds)
 {
@@ -84,7 +139,7 @@ static size_t receive(int fd, double seconds)
 		if (options.blocking && poll(&wait, 1, (int)(seconds * 1e3)) == 0)
 			return 0;
 		for (int i = 0; i < 10000; i++) {
-			got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+			got = receive_once(fd);
 			if (got >= 0)
 				return (size_t)got;
 			if (errno == ECONNREFUSED)
@@ -101,7 +156,7 @@ static size_t receive(int fd, double seconds)
 
 static void transmit(int fd, size_t length)
 {
-	while (send(fd, buffer, length, 0) < 0)
+	while (transmit_once(fd, length) < 0)
 		if (errno != ECONNREFUSED && errno != EAGAIN && errno != ENOBUFS)
 			fail("send");
 }
@@ -118,6 +173,13 @@ static uint64_t sum(size_t length)
 	return result;
 }
 
+static void socket_set_peer(int fd, const struct sockaddr_in *address)
+{
+	peer = *address;
+	if (!options.addressed && connect(fd, (const struct sockaddr *)address, sizeof(*address)))
+		fail("connect");
+}
+
 /* Opens a socket; the server waits for a word from the peer to get its address. */
 static int open_socket(void)
 {
@@ -128,20 +190,25 @@ static int open_socket(void)
 	if (fd < 0)
 		fail("socket");
 	enlarge(fd);
+	if (options.addressed) {
+		set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+		set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+		set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+		set(fd, SOL_UDP, UDP_GRO, 1);
+	}
 	if (options.address) {
 		if (inet_pton(AF_INET, options.address, &address.sin_addr) != 1)
 			fail(options.address);
-		if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-			fail("connect");
+		socket_set_peer(fd, &address);
 		do
 			transmit(fd, 1);
 		while (!receive(fd, 0.01));
 	} else {
 		if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
 			fail("bind");
-		if (recvfrom(fd, buffer, 1, 0, (struct sockaddr *)&address, &length) < 0 ||
-		    connect(fd, (struct sockaddr *)&address, length))
+		if (recvfrom(fd, buffer, 1, 0, (struct sockaddr *)&address, &length) < 0)
 			fail("recvfrom");
+		socket_set_peer(fd, &address);
 		transmit(fd, 1);
 	}
 	return fd;
@@ -157,8 +224,8 @@ static void ping_pong(int fd)
 	if (!options.address) {
 		/* Until the client stops. */
 		for (size_t got = receive(fd, 2); got; got = receive(fd, 0.5))
-			if (got == options.size)
-				transmit(fd, got);
+			if (got >= options.size)
+				transmit(fd, options.size);
 		return;
 	}
 	while (receive(fd, 0.02))
@@ -235,15 +302,11 @@ static void stream(int fd)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"connect", required_argument, NULL, 'a'},
-		{"port", required_argument, NULL, 'p'},
-		{"cpu", required_argument, NULL, 'c'},
-		{"size", required_argument, NULL, 's'},
-		{"seconds", required_argument, NULL, 't'},
-		{"blocking", no_argument, NULL, 'b'},
-		{"read", no_argument, NULL, 'r'},
-		{"message", required_argument, NULL, 'm'},
-		{NULL, 0, NULL, 0},
+		{"connect", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
+		{"cpu", required_argument, NULL, 'c'},     {"size", required_argument, NULL, 's'},
+		{"seconds", required_argument, NULL, 't'}, {"blocking", no_argument, NULL, 'b'},
+		{"read", no_argument, NULL, 'r'},          {"message", required_argument, NULL, 'm'},
+		{"addressed", no_argument, NULL, 'd'},     {NULL, 0, NULL, 0},
 	};
 	cpu_set_t set;
 	int option;
@@ -274,6 +337,9 @@ int main(int argc, char **argv)
 		case 'm':
 			options.message = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
+		case 'd':
+			options.addressed = true;
+			break;
 		default:
 			return 2;
 		}
@@ -286,7 +352,7 @@ int main(int argc, char **argv)
 	}
 	if (options.size < 2 || options.size > TRAIN || optind + 1 != argc)
 		return 2;
-	if (options.message % options.size)
+	if (options.message % options.size || (options.addressed && options.size < ACK_BYTES))
 		return 2;
 	if (strcmp(argv[optind], "ping-pong") == 0)
 		ping_pong(open_socket());
