@@ -524,11 +524,14 @@ static bool copied_last_first(struct stream *sink, struct stream *source, uint64
 {
 	uint8_t *to = unused_memory(sink, length), *from = unused_memory(source, length);
 	uint64_t tail = 8, rest = length - tail, read_at;
+	int range;
 
 	if (sink->rights != RIGHT_REMOTE_WRITE || sink->access->more || length <= tail || !to || !from)
 		return false;
+	/* First, because a program that polls the last bytes reads the others at once. */
+	range = page_guard_close((uintptr_t)to, rest, NULL, 0, 0);
 	store_tail(to + rest, from + rest, tail);
-	read_at = page_guard_wait((uintptr_t)to, rest);
+	read_at = page_guard_wait(range);
 	if (read_at)
 		page_guard_write_was_read(sink->access->hca, sink->access->qpn, read_at, (uintptr_t)to, rest);
 	copy_bytes(to, from, rest);

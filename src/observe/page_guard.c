@@ -386,10 +386,9 @@ void page_guard_received(uint16_t counter)
 	pthread_mutex_unlock(&lock);
 }
 
-uint64_t page_guard_wait(uint64_t start, uint64_t length)
+uint64_t page_guard_wait(int range)
 {
 	const struct timespec pause = {.tv_nsec = LINT_LAST_FIRST_NS};
-	int range = page_guard_close(start, length, NULL, 0, 0);
 	WITHOUT_CANCELLATION;
 
 	nanosleep(&pause, NULL);

@@ -82,10 +82,11 @@ extern void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint6
 					 uint64_t length);
 
 /**
- * Waits for a while with the whole pages of [@start, +@length) closed, which are written after later bytes. Returns the
- * first address in them that the program has read, or 0. The device may hold the lock of a queue pair.
+ * Waits for a while and opens @range, which page_guard_close() has returned, or -1, before the bytes after the range
+ * were written. Returns the first address that the program has read there since, or 0. The device may hold the lock of a
+ * queue pair.
  */
-uint64_t page_guard_wait(uint64_t start, uint64_t length);
+uint64_t page_guard_wait(int range);
 
 /* Handlers around fork(2); in a child all pages are open. */
 void page_guard_before_fork(void);

@@ -485,21 +485,28 @@ RULE_CASE(RECEIVE_READ_EARLY, .lint = "on")
 	close_buffer();
 }
 
+struct reader {
+	bool polls; /* atomic */
+	uint8_t seen;
+};
+
+/* Polls the last byte of the buffer, and takes it for the others, too. */
 static void *take_last_for_all(void *argument)
 {
-	uint8_t *first = argument;
+	struct reader *reader = argument;
 	double deadline = seconds_now() + 10;
 
+	__atomic_store_n(&reader->polls, true, __ATOMIC_RELEASE);
 	while (!read_byte(BUFFER_PAGES * PAGE - 1) && seconds_now() < deadline)
 		;
-	*first = read_byte(PAGE + 3);
+	reader->seen = read_byte(PAGE + 3);
 	return NULL;
 }
 
 RULE_CASE(WRITE_READ_EARLY, .lint = "on,write-read-early")
 {
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BUFFER_PAGES * PAGE);
-	uint8_t seen = 0xff;
+	struct reader reader = {.seen = 0xff};
 	pthread_t thread;
 
 	open_buffer();
@@ -514,9 +521,12 @@ RULE_CASE(WRITE_READ_EARLY, .lint = "on,write-read-early")
 	expect_no_misuse(WRITE_READ_EARLY);
 
 	/* On a busy machine the thread may not be scheduled during that time. */
-	for (int tries = 0; seen && tries < 100; tries++) {
+	for (int tries = 0; reader.seen && tries < 100; tries++) {
 		memset(buffer, 0, BUFFER_PAGES * PAGE);
-		expect_error(pthread_create(&thread, NULL, take_last_for_all, &seen), 0);
+		reader.polls = false;
+		expect_error(pthread_create(&thread, NULL, take_last_for_all, &reader), 0);
+		while (!__atomic_load_n(&reader.polls, __ATOMIC_ACQUIRE))
+			sched_yield();
 		post_send(&pair.client, &wr);
 		expect_error(pthread_join(thread, NULL), 0);
 		expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
@@ -526,7 +536,7 @@ RULE_CASE(WRITE_READ_EARLY, .lint = "on,write-read-early")
 		      "qp 0x%x RDMA WRITE: 0x%" PRIxPTR " was read when the last bytes of the WRITE to [0x%" PRIxPTR
 		      ", +%d) had arrived, and the others had not",
 		      pair.server.qp->qp_num, (uintptr_t)buffer + PAGE + 3, (uintptr_t)buffer, BUFFER_PAGES * PAGE - 8);
-	assert_int_equal(seen, 0);
+	assert_int_equal(reader.seen, 0);
 	close_buffer();
 }
 
