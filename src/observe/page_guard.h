@@ -82,9 +82,8 @@ extern void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint6
 					 uint64_t length);
 
 /**
- * Waits for a while and opens @range, which page_guard_close() has returned, or -1, before the bytes after the range
- * were written. Returns the first address that the program has read there since, or 0. The device may hold the lock of a
- * queue pair.
+ * Waits for a while, then opens @range. @range: what page_guard_close() returned before the bytes after it were written;
+ * -1: none. Returns the first address in it that the program has read, or 0. The device may hold the lock of a queue pair.
  */
 uint64_t page_guard_wait(int range);
 
