@@ -6,11 +6,12 @@
  *	softhca-bench-c2c CPU CPU
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "affinity.h"
 
 enum { TURNS = 300000, ROUNDS = 5 };
 
@@ -20,18 +21,6 @@ static struct {
 } line;
 
 static int cpus[2];
-
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		perror("sched_setaffinity");
-		exit(1);
-	}
-}
 
 static void play(uint64_t parity)
 {

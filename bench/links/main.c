@@ -2,11 +2,11 @@
 /* Options of softhca-bench-pair, see pair.h. */
 #include "pair.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "affinity.h"
 
 static const struct {
 	const char *name;
@@ -18,16 +18,6 @@ static const struct {
 	{"connect", test_connect},
 	{"idle", test_idle},
 };
-
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("CPU %d: %s", cpu, strerror(errno));
-}
 
 int main(int argc, char **argv)
 {

@@ -10,7 +10,6 @@
  */
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "affinity.h"
+
 enum { ROUNDS = 2000, SLEEP_NS = 20000, PAUSE_US = 50 };
 
 static struct {
@@ -30,18 +31,6 @@ static struct {
 } notice;
 
 static double samples[ROUNDS];
-
-static void stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		perror("sched_setaffinity");
-		exit(1);
-	}
-}
 
 static double now_us(void)
 {

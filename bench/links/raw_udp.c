@@ -18,7 +18,6 @@
 #include <getopt.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +25,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+
+#include "affinity.h"
 
 enum {
 	TRAIN = 61440,    /* bytes per call, and at most 64 datagrams */
@@ -308,7 +309,6 @@ int main(int argc, char **argv)
 		{"read", no_argument, NULL, 'r'},          {"message", required_argument, NULL, 'm'},
 		{"addressed", no_argument, NULL, 'd'},     {NULL, 0, NULL, 0},
 	};
-	cpu_set_t set;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -344,19 +344,15 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (options.cpu >= 0) {
-		CPU_ZERO(&set);
-		CPU_SET((size_t)options.cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			fail("sched_setaffinity");
-	}
+	if (options.cpu >= 0)
+		stay_on(options.cpu);
 	if (options.size < 2 || options.size > TRAIN || optind + 1 != argc)
 		return 2;
 	if (options.message % options.size || (options.addressed && options.size < ACK_BYTES))
 		return 2;
 	if (strcmp(argv[optind], "ping-pong") == 0)
 		ping_pong(open_socket());
-	else if (strcmp(argv[optind], "stream") == 0)
+	else if (strcmp(argv[optind], "stream") == 0 && !options.addressed)
 		stream(open_socket());
 	else
 		return 2;
