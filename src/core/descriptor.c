@@ -205,12 +205,21 @@ bool descriptor_is_ours(int fd)
 	       (!__atomic_load_n(&record->marked, __ATOMIC_RELAXED) || fcntl(fd, F_GETSIG) == MARK);
 }
 
+/* Spares reading the inode: anonymous files share it, and no file of a program has the mark. */
+static bool descriptor_has_mark(int fd)
+{
+	const struct record *record = record_of(fd);
+
+	return record && __atomic_load_n(&record->inode, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&record->marked, __ATOMIC_RELAXED) && fcntl(fd, F_GETSIG) == MARK;
+}
+
 bool descriptor_check(int fd)
 {
 	struct record *record;
 	int error = errno;
 
-	if (descriptor_is_ours(fd))
+	if (descriptor_has_mark(fd) || descriptor_is_ours(fd))
 		return true;
 	record = record_of(fd);
 	if (record && report_loss && !__atomic_exchange_n(&record->reported, true, __ATOMIC_RELAXED))

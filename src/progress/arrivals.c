@@ -21,9 +21,11 @@ static struct {
 	pthread_cond_t ready_done;  /* a ready function has returned */
 	struct watched_fd *running; /* its ready function runs, on the thread `runner` */
 	pthread_t runner;
-	uint32_t removals; /* descriptors removed so far; results from before a removal may be obsolete */
-	bool no_pwait2;    /* used by the thread only: the kernel refuses epoll_pwait2(2) */
-	bool wakes;        /* used by the thread only: it currently sleeps on arrivals, too */
+	uint32_t removals;  /* descriptors removed so far; results from before a removal may be obsolete */
+	bool no_pwait2;     /* used by the thread only: the kernel refuses epoll_pwait2(2) */
+	bool wakes;         /* used by the thread only: it currently sleeps on arrivals, too */
+	bool intact;        /* used by the thread only: result of the last check of all descriptors */
+	uint64_t intact_ns; /* time of that check */
 	/* atomic; -1: none */
 	int epoll;        /* the thread sleeps on it; includes `of_arrivals` */
 	int of_arrivals;  /* also an epoll descriptor; a substitute sleeps on it */
@@ -36,6 +38,9 @@ static struct {
 		 .wake = -1};
 
 static void arrivals_ready(struct watched_fd *watched, uint32_t events);
+
+/* On the device thread: it has called progress_wake(), and has neither polled nor slept since. */
+static __thread bool woken_by_itself __attribute__((tls_model("initial-exec")));
 
 /* Entry in `epoll` for `of_arrivals`. */
 static struct watched_fd arrivals = {.ready = arrivals_ready};
@@ -82,7 +87,9 @@ void progress_wake(void)
 	WITHOUT_CANCELLATION;
 	int wake = descriptor_now(&descriptors.wake);
 
-	if (wake >= 0 && descriptor_check(wake))
+	if (progress_on_thread())
+		woken_by_itself = true;
+	else if (wake >= 0 && descriptor_check(wake))
 		eventfd_write(wake, 1);
 }
 
@@ -263,7 +270,7 @@ static int wait_once(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/* Returns false if the program has closed the thread's descriptors. */
+/* Returns false if the program has closed one of the thread's descriptors. */
 static bool has_descriptors(void)
 {
 	return descriptor_check(descriptors.epoll) && descriptor_check(descriptors.of_arrivals) &&
@@ -283,22 +290,44 @@ static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
+/*
+ * As has_descriptors(), before each sleep: always checks the descriptor on which the thread sleeps, and the others only
+ * now and then, because each check is a system call. wait_for_descriptors() checks them as well.
+ */
+static bool descriptors_are_intact(void)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (descriptors.intact && now_ns - descriptors.intact_ns < TUNABLE_DESCRIPTOR_NAP_NS)
+		return descriptor_check(descriptors.epoll);
+	descriptors.intact = has_descriptors();
+	descriptors.intact_ns = now_ns;
+	return descriptors.intact;
+}
+
+void arrivals_begin_poll(void)
+{
+	woken_by_itself = false;
+}
+
 void arrivals_wait(struct ready_descriptors *ready, uint64_t until_ns)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
 
 	ready->removals = removals_now();
-	ready->closed = !has_descriptors();
+	ready->closed = !descriptors_are_intact();
 	ready->count = 0;
+	ready->by_itself = woken_by_itself;
+	woken_by_itself = false;
 	if (ready->closed)
 		nanosleep(&nap, NULL);
 	else
-		ready->count = wait_for_descriptors(until_ns, ready->event);
+		ready->count = wait_for_descriptors(ready->by_itself ? 0 : until_ns, ready->event);
 }
 
 enum woken arrivals_handle(const struct ready_descriptors *ready)
 {
-	enum woken woken = ready->count > 0 ? WOKEN : NOT_WOKEN;
+	enum woken woken = ready->count > 0 || ready->by_itself ? WOKEN : NOT_WOKEN;
 	eventfd_t ignored;
 
 	if (ready->closed)

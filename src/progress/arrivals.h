@@ -29,6 +29,7 @@ struct ready_descriptors {
 	int count;
 	uint32_t removals; /* number of removals before the sleep */
 	bool closed;       /* the program has closed the thread's own descriptors */
+	bool by_itself;    /* the thread has called progress_wake() */
 };
 
 /** Opens the descriptors, once. The caller holds a lock that excludes other callers. Returns 0 or -EAGAIN. */
@@ -41,6 +42,8 @@ int arrivals_watch(struct watched_fd *watched, uint32_t events, bool of_arrivals
 void arrivals_set_wake(bool wake);
 /** Sleeps until a descriptor is ready, or until @until_ns of CLOCK_MONOTONIC. On the device thread. */
 void arrivals_wait(struct ready_descriptors *ready, uint64_t until_ns);
+/** Forgets calls of progress_wake() on the device thread, which begins to poll. Any thread. */
+void arrivals_begin_poll(void);
 /** Calls the `ready` functions. On the device thread, no lock held. */
 enum woken arrivals_handle(const struct ready_descriptors *ready);
 

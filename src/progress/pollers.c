@@ -10,6 +10,7 @@
 #include "core/epoch.h"
 #include "hca/hca.h"
 #include "observe/counters.h"
+#include "progress/arrivals.h"
 #include "progress/progress.h"
 
 /* Values chosen for speed. */
@@ -72,6 +73,7 @@ bool progress_poll_all(void)
 {
 	bool found;
 
+	arrivals_begin_poll();
 	epoch_enter();
 	found = progress_in_run(poll_each);
 	epoch_leave();
