@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/timer.h"
 #include "hca/hca.h"
 #include "link/host/host.h"
 #include "wire/routes.h"
@@ -12,6 +13,8 @@
 /* Linux's default, if the file cannot be read. */
 #define FIRST_PORT 32768
 #define LAST_PORT 60999
+/* For how long a range that was read is used: four system calls are a tenth of the time of a connection. */
+#define PORT_RANGE_NS 10000000
 /* Slot of a process without peers, which may use all communication ids. */
 #define ONLY_SLOT 1
 
@@ -48,32 +51,35 @@ bool hca_port_is_marked(uint16_t space, uint16_t port)
 	return host_service_is_marked(port_service(space, port));
 }
 
-static void port_read_range(uint32_t *first, uint32_t *last)
+/* Returns the range with the first port in the upper 16 bits. */
+static uint32_t port_range_read(void)
 {
+	uint32_t first, last;
 	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 
-	if (!file || fscanf(file, "%u %u", first, last) != 2 || !*first || *first > *last || *last > UINT16_MAX) {
-		*first = FIRST_PORT;
-		*last = LAST_PORT;
+	if (!file || fscanf(file, "%u %u", &first, &last) != 2 || !first || first > last || last > UINT16_MAX) {
+		first = FIRST_PORT;
+		last = LAST_PORT;
 	}
 	if (file)
 		fclose(file);
+	return first << 16 | last;
 }
 
-int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
+void hca_port_range(uint32_t *first, uint32_t *last)
 {
-	uint32_t first, last, count, begin;
-	int error = -EADDRINUSE;
+	static uint64_t read_ns; /* atomic */
+	static uint32_t known;   /* atomic */
+	uint64_t now_ns = clock_now_ns();
+	uint32_t range;
 
-	port_read_range(&first, &last);
-	count = last - first + 1;
-	/* Starts at a random port, because packets for one just released may still be in flight. */
-	begin = (uint32_t)(hca_random(hca) % count);
-	for (uint32_t i = 0; i < count && error == -EADDRINUSE; i++) {
-		*port = (uint16_t)(first + (begin + i) % count);
-		error = hca_port_claim(hca, space, *port);
+	if (now_ns - __atomic_load_n(&read_ns, __ATOMIC_ACQUIRE) > PORT_RANGE_NS) {
+		__atomic_store_n(&known, port_range_read(), __ATOMIC_RELAXED);
+		__atomic_store_n(&read_ns, now_ns, __ATOMIC_RELEASE);
 	}
-	return error == -EADDRINUSE ? -EADDRNOTAVAIL : error;
+	range = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	*first = range >> 16;
+	*last = range & UINT16_MAX;
 }
 
 int hca_port_listen(struct hca *hca, uint16_t space, uint16_t port)

@@ -26,8 +26,11 @@ int hca_manager_slot(struct hca *hca, uint32_t *slot);
  * errno.
  */
 int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port);
-/** As hca_port_claim(), for any free port of ip_local_port_range (ip(7)). Returns -EADDRNOTAVAIL if all are taken. */
-int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port);
+/**
+ * Reads ip_local_port_range (ip(7)) of the network namespace, or assumes Linux's default. A change may be seen
+ * PORT_RANGE_NS late.
+ */
+void hca_port_range(uint32_t *first, uint32_t *last);
 /** Announces that @port, which was claimed, is bound to all addresses of the host (rdma_bind_addr(3)). */
 void hca_port_mark(uint16_t space, uint16_t port);
 /** Returns true if the process that has @port has announced that. */

@@ -5,23 +5,35 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "cm_host/services.h"
 #include "core/timer.h"
 #include "rdmacm/port_names.h"
 #include "rdmacm/sockaddr.h"
 
-enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
+enum {
+	PRIVILEGED_PORTS = 1024,
+	/* lists by number; a power of 2, so that the ports of a range are spread evenly */
+	PORT_LISTS = 1024,
+	/* random numbers read at a time */
+	RANDOM_NUMBERS = 64,
+};
 
 /* Global because port spaces belong to the host, as those of sockets. */
 static struct {
 	pthread_mutex_t lock;
-	struct bound_port *first;
+	struct bound_port *list[PORT_LISTS];
 	uint16_t last_given; /* chosen for port 0; not chosen again at once */
+	uint32_t random[RANDOM_NUMBERS];
+	uint32_t random_left; /* how many of them are unused */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct bound_port **port_list(uint16_t number)
+{
+	return &ports.list[number % PORT_LISTS];
+}
 
 static const struct sockaddr *port_source(const struct bound_port *port)
 {
@@ -66,7 +78,7 @@ static int port_check(const struct bound_port *port, bool reuse, bool shares)
 	const struct bound_port *other;
 	int error = 0;
 
-	for (other = ports.first; other && !error; other = other->next)
+	for (other = *port_list(port->number); other && !error; other = other->next)
 		if (other != port && other->space == port->space && other->number == port->number &&
 		    !(shares && port_leads_elsewhere(port, other)))
 			error = ports_collide(port, other, reuse);
@@ -75,11 +87,13 @@ static int port_check(const struct bound_port *port, bool reuse, bool shares)
 
 static void port_enter(struct bound_port *port)
 {
-	port->next = ports.first;
-	port->link = &ports.first;
+	struct bound_port **list = port_list(port->number);
+
+	port->next = *list;
+	port->link = list;
 	if (port->next)
 		port->next->link = &port->next;
-	ports.first = port;
+	*list = port;
 }
 
 static void port_leave_list(struct bound_port *port)
@@ -93,25 +107,12 @@ static void port_leave_list(struct bound_port *port)
 	port->link = NULL;
 }
 
-/* Reads net.ipv4.ip_local_port_range of the network namespace. */
-static void ports_ephemeral_range(unsigned int *first, unsigned int *last)
-{
-	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-
-	if (!file || fscanf(file, "%u %u", first, last) != 2 || !*first || *first > *last || *last > UINT16_MAX) {
-		*first = FIRST_EPHEMERAL;
-		*last = LAST_EPHEMERAL;
-	}
-	if (file)
-		fclose(file);
-}
-
 /* Returns true if the process has the name of the port. The caller holds the lock. */
 static bool port_has_name(const struct bound_port *port)
 {
 	const struct bound_port *other;
 
-	for (other = ports.first; other; other = other->next)
+	for (other = *port_list(port->number); other; other = other->next)
 		if (other->space == port->space && other->number == port->number && other->named)
 			return true;
 	return false;
@@ -131,23 +132,25 @@ static int port_take_name(struct bound_port *port)
 	return error;
 }
 
-/* The program cannot predict the next number. */
+/* Other programs cannot predict the next number. The caller holds the lock. */
 static unsigned int random_below(unsigned int count)
 {
-	uint32_t number;
-
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (uint32_t)clock_now_ns();
-	return number % count;
+	if (!ports.random_left) {
+		if (getrandom(ports.random, sizeof(ports.random), GRND_NONBLOCK) != sizeof(ports.random))
+			return (uint32_t)clock_now_ns() % count;
+		ports.random_left = RANDOM_NUMBERS;
+	}
+	return ports.random[--ports.random_left] % count;
 }
 
 /* Chooses a free port. The caller holds the lock. */
 static int port_take_free(struct bound_port *port, bool explicit)
 {
-	unsigned int first, last, tried, number;
+	unsigned int tried, number;
+	uint32_t first, last;
 	int error = -EADDRNOTAVAIL;
 
-	ports_ephemeral_range(&first, &last);
+	hca_port_range(&first, &last);
 	number = first + random_below(last - first + 1);
 	for (tried = 0; tried <= last - first; tried++, number++) {
 		if (number > last)
@@ -181,10 +184,14 @@ static void ports_after_fork_in_parent(void)
 /* They belong to IDs of the parent. */
 static void ports_after_fork_in_child(void)
 {
-	while (ports.first) {
-		ports.first->named = false;
-		port_leave_list(ports.first);
+	for (uint32_t i = 0; i < PORT_LISTS; i++) {
+		while (ports.list[i]) {
+			ports.list[i]->named = false;
+			port_leave_list(ports.list[i]);
+		}
 	}
+	/* Those that are left are the parent's next ones. */
+	ports.random_left = 0;
 	pthread_mutex_unlock(&ports.lock);
 }
 
@@ -261,7 +268,7 @@ pid_t port_owner(const struct bound_port *port)
 	const struct bound_port *other;
 
 	pthread_mutex_lock(&ports.lock);
-	for (other = ports.first; other; other = other->next)
+	for (other = *port_list(port->number); other; other = other->next)
 		if (other != port && other->space == port->space && other->number == port->number)
 			break;
 	pthread_mutex_unlock(&ports.lock);

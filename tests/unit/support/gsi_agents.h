@@ -87,7 +87,6 @@ enum order {
 	SEND,      /* `path`, `mad` */
 	SEND_SOON, /* answers the number of events before the call returned, while only that thread ran */
 	CLAIM,     /* `space`, `port`: answers the result, as the following orders do */
-	CLAIM_ANY, /* the port is in `number` */
 	LISTEN,    /* LISTEN, RELEASE, OWNER: `space`, `port` */
 	RELEASE,
 	OWNER,
@@ -330,7 +329,6 @@ static inline bool tracked_send(struct hca *hca, const struct order_message *mes
 static inline int64_t obey(struct hca *hca, const struct order_message *message, struct event *event)
 {
 	uint32_t slot;
-	uint16_t port;
 	int error;
 
 	switch (message->order) {
@@ -341,9 +339,6 @@ static inline int64_t obey(struct hca *hca, const struct order_message *message,
 		return tracked_send(hca, message);
 	case CLAIM:
 		return hca_port_claim(hca, message->space, message->port);
-	case CLAIM_ANY:
-		error = hca_port_claim_any(hca, message->space, &port);
-		return error ? error : port;
 	case LISTEN:
 		return hca_port_listen(hca, message->space, message->port);
 	case RELEASE:
