@@ -160,13 +160,14 @@ void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, cons
 void cm_host_refuses(struct cm *cm, const union ibv_gid *gid);
 
 /**
- * Ends the manager at process exit: sends what cm_id_destroy() would send for each id. The ids become IDLE and must
- * still be destroyed. No more events come, and calls that would leave IDLE return -EINVAL.
+ * Ends the manager at process exit, one id per call: sends what cm_id_destroy() would send for it. The id becomes IDLE
+ * and must still be destroyed. After the first call no more events come, and calls that would leave IDLE return
+ * -EINVAL. Returns false when no id is left.
  */
-void cm_leave(struct cm *cm);
+bool cm_leave_next(struct cm *cm);
 
 /**
- * As cm_leave() in a forked child, without sending: the connections are the parent's. The lock is free
+ * As cm_leave_next() for all ids in a forked child, without sending: the connections are the parent's. The lock is free
  * (process/fork.c).
  */
 void cm_after_fork(struct cm *cm);

@@ -18,6 +18,22 @@ enum { COUNTER_BITS = 18, COUNTERS = 1 << COUNTER_BITS, SLOTS = 1 << (32 - COUNT
  * ---- creation and release -------------------------------------------------------------------------------------------
  */
 
+static void cm_id_enter_list(struct cm_id *id, struct cm_id **list)
+{
+	id->next = *list;
+	id->link = list;
+	if (id->next)
+		id->next->link = &id->next;
+	*list = id;
+}
+
+static void cm_id_leave_list(struct cm_id *id)
+{
+	*id->link = id->next;
+	if (id->next)
+		id->next->link = id->link;
+}
+
 struct cm_id *cm_id_make(struct cm *cm, void *owner)
 {
 	struct cm_id *id = calloc(1, sizeof(*id));
@@ -27,20 +43,20 @@ struct cm_id *cm_id_make(struct cm *cm, void *owner)
 	id->cm = cm;
 	id->owner = owner;
 	timer_init(&id->timer, cm_id_due);
-	id->next = cm->ids;
-	id->link = &cm->ids;
-	if (id->next)
-		id->next->link = &id->next;
-	cm->ids = id;
+	cm_id_enter_list(id, &cm->ids);
 	return id;
+}
+
+void cm_id_move(struct cm_id *id, struct cm_id **list)
+{
+	cm_id_leave_list(id);
+	cm_id_enter_list(id, list);
 }
 
 void cm_id_free(struct cm_id *id)
 {
 	cm_to_idle(id);
-	*id->link = id->next;
-	if (id->next)
-		id->next->link = id->link;
+	cm_id_leave_list(id);
 	free(id);
 }
 

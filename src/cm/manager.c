@@ -139,29 +139,21 @@ void cm_after_fork(struct cm *cm)
 		cm_to_idle(id);
 }
 
-static struct cm_id *first_busy_id(struct cm *cm)
-{
-	struct cm_id *id = cm->ids;
-
-	while (id && id->state == CM_STATE_IDLE)
-		id = id->next;
-	return id;
-}
-
-void cm_leave(struct cm *cm)
+bool cm_leave_next(struct cm *cm)
 {
 	struct cm_outbox outbox;
 	struct cm_id *id;
 
-	do {
-		cm_begin(cm, &outbox);
-		cm->left = true;
-		cm_free_held(cm);
-		id = first_busy_id(cm);
-		if (id)
-			cm_part(id);
-		cm_end(cm, &outbox);
-	} while (id);
+	cm_begin(cm, &outbox);
+	cm->left = true;
+	cm_free_held(cm);
+	id = cm->ids;
+	if (id) {
+		cm_part(id);
+		cm_id_move(id, &cm->idle_ids);
+	}
+	cm_end(cm, &outbox);
+	return id != NULL;
 }
 
 /* Passes an empty REJ to the id, because handlers rely on a message. */

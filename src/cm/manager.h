@@ -42,12 +42,13 @@ struct cm {
 	struct cm_config config;
 	struct queue_lock lock;
 	struct cm_outbox *outbox; /* of the thread that holds the lock */
-	bool left;                /* cm_leave() */
+	bool left;                /* cm_leave_next() has been called */
 	int slot;                 /* negative: not claimed */
 	uint32_t counter;         /* of the next communication id */
 	uint32_t held_count;
 	struct cm_held *held;
 	struct cm_id *ids;
+	struct cm_id *idle_ids;  /* those that cm_leave_next() has made IDLE */
 	struct cm_id *listeners; /* in order of listening */
 	struct cm_table table;
 	struct timer_wheel wheel;
@@ -58,7 +59,7 @@ struct cm_id {
 	struct cm *cm;
 	void *owner;
 	enum cm_state state;
-	struct cm_id *next, **link;                   /* list of all ids */
+	struct cm_id *next, **link;                   /* cm.ids or cm.idle_ids */
 	struct cm_id *next_listener, **listener_link; /* link NULL: does not listen */
 	struct cm_entry local, remote_id, remote_qpn; /* remote_id also serves a SIDR_REQ */
 	struct cm_parameters known;
@@ -94,6 +95,8 @@ struct packet_path cm_way_back(const struct packet_path *path);
 /** Makes an IDLE id. Returns NULL without memory. */
 struct cm_id *cm_id_make(struct cm *cm, void *owner);
 void cm_id_free(struct cm_id *id);
+/** Moves @id to @list, of cm.ids or cm.idle_ids. */
+void cm_id_move(struct cm_id *id, struct cm_id **list);
 /** Returns true if @id is IDLE and its manager has not left. */
 bool cm_id_is_free(const struct cm_id *id);
 /** Returns -EINVAL and explains that the state of @id does not allow @call. */

@@ -219,7 +219,9 @@ static void manager_leave(void)
 
 	if (!cm)
 		return;
-	cm_leave(cm);
+	/* Their number exceeds what the queue takes. */
+	while (cm_leave_next(cm))
+		gsi_push(the_registry.gsi);
 	gsi_flush(the_registry.gsi);
 }
 
