@@ -70,6 +70,7 @@ static void manager_send_mad(void *context, const struct packet_path *path, cons
 static void manager_run_timers(struct timer *timer)
 {
 	cm_run_timers(cm_of_manager((struct manager *)((char *)timer - offsetof(struct manager, timer))));
+	hca_manager_wake();
 }
 
 static void manager_wake_at(void *context, uint64_t deadline_ns)
@@ -123,6 +124,7 @@ static void manager_receive(struct hca *hca, const struct packet_path *path, con
 		cm_receive(cm, path, mad, waited);
 	else if (cm_answer_unclaimed(mad, answer))
 		gsi_send(hca, &back, answer);
+	hca_manager_wake();
 }
 
 static bool is_near(const struct cm_peer *peer)
@@ -152,6 +154,7 @@ static void manager_process_ended(uint32_t process)
 	handed_process_ended(the_registry.handed, process);
 	if (cm)
 		cm_peer_ended(cm, is_of_process, &process);
+	hca_manager_wake();
 }
 
 /*
@@ -175,6 +178,7 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 		cm_receive(cm, &back, answer, false);
 	else if (cm && why == MAD_NO_RECIPIENT && cm_mad_addressee(mad, &id) == CM_TO_COMM_ID)
 		cm_peer_ended(cm, has_id, &id);
+	hca_manager_wake();
 }
 
 /*
@@ -196,6 +200,7 @@ static void manager_service_ended(uint64_t service)
 
 	if (cm)
 		cm_peer_ended(cm, waits_for_service, &service);
+	hca_manager_wake();
 }
 
 const struct management process_management = {
@@ -210,6 +215,11 @@ void hca_manager_push(void)
 	/* Calls that fail may precede the creation of the devices. */
 	if (the_registry.manager && cm_of_manager(the_registry.manager))
 		gsi_push(the_registry.gsi);
+}
+
+void hca_manager_wake(void)
+{
+	gsi_wake(the_registry.gsi);
 }
 
 /* Notifies peers, as the kernel does when the program's file is closed. */

@@ -28,8 +28,13 @@ struct manager *manager_new(struct hca *first);
  */
 struct cm *hca_manager(const struct manager_handlers *handlers);
 
-/** Ensures that all sent messages leave even if the process ends at once. Any thread, no lock held. */
+/**
+ * Both follow calls of the connection manager that may have sent messages. hca_manager_push() ensures that these leave
+ * even if the process ends at once: any thread, no lock held, not from within a call of the device or of the manager.
+ * hca_manager_wake() has the device thread send them soon: any thread, under any lock.
+ */
 void hca_manager_push(void);
+void hca_manager_wake(void);
 
 /** Handlers for datagrams that arrive or get lost (wire/mad.h). */
 extern const struct management process_management;

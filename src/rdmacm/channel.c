@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cm_host/manager.h"
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/event_queue.h"
@@ -106,8 +107,10 @@ static void channel_put_locked(struct user_cm_channel *channel)
 static void event_discard(struct user_cm_event *event)
 {
 	/* Also rejects the peer's request. */
-	if (event->child)
+	if (event->child) {
 		cm_id_destroy(event->child);
+		hca_manager_wake();
+	}
 	free(event);
 }
 
@@ -413,6 +416,8 @@ static bool event_deliver(struct user_cm_event *event)
 	/* The reason of CONNECT_ERROR is in errno. */
 	error = errno;
 	pthread_mutex_unlock(&id->lock);
+	if (event->deliver)
+		hca_manager_push();
 	errno = error;
 	return wanted;
 }

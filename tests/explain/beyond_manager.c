@@ -173,6 +173,7 @@ static int fill_queue(void)
 	hca->settings.cm_grace_ms = 60000;
 	for (int i = 0; i < 2 * LIMIT_CM_QUEUE; i++)
 		gsi_send(hca, &path, request);
+	gsi_wake(registry()->gsi);
 	return !is_explained(
 		RULE_MAD_QUEUE_FULL,
 		"mlx5_0: a datagram of the connection manager was lost: 4096 of at most 4096 are waiting, or there is not enough memory or no thread for more. [232 ");

@@ -162,6 +162,7 @@ int main(void)
 			cm_pack(&message, mad);
 			print_fields(&message);
 			gsi_send(hca, &path, mad);
+			gsi_wake(the_registry.gsi);
 		}
 	}
 	for (int i = 0; i < PATIENCE_US / NAP_US && __atomic_load_n(&received, __ATOMIC_SEQ_CST) < sent; i++)

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "core/cancellation.h"
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/thread_memory.h"
@@ -32,6 +34,10 @@ enum {
 	GSI_ROOM_NS = 1000000,
 	/* requests from other hosts that may wait for a listener; limited because any host can send them */
 	GSI_ARRIVALS = 64,
+	/* ns to wait for another thread that sends: longer than any needs on a processor */
+	SEND_WAIT_NS = 500000000,
+	/* ns between checks for its end */
+	SEND_WAIT_NAP_NS = 100000,
 };
 
 /* Rounds of gsi_push(); the device thread sends the rest. */
@@ -104,7 +110,7 @@ static struct entry *entries_take(struct list *list)
 static void entry_make_ready(struct gsi *gsi, struct entry *entry)
 {
 	entries_append(&gsi->ready, entry);
-	__atomic_store_n(&gsi->due, gsi->due + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&gsi->due, gsi->due + 1, __ATOMIC_SEQ_CST);
 }
 
 static void gsi_arm(struct gsi *gsi, uint64_t due_ns)
@@ -144,7 +150,7 @@ static void timer_due(struct timer *timer)
 	gsi->timer_ns = 0;
 	make_due(gsi, clock_now_ns());
 	pthread_mutex_unlock(&gsi->lock);
-	progress_wake();
+	gsi_wake(gsi);
 }
 
 static void entry_finish(struct gsi *gsi, struct entry *entry)
@@ -276,7 +282,7 @@ static bool gsi_poll(struct poller *poller, struct run *run)
 	struct entry *entry;
 	int i;
 
-	if (!__atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi->sending, 1, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi->sending, 1, __ATOMIC_SEQ_CST))
 		return false;
 	for (i = 0; i < GSI_AT_ONCE && (entry = entry_take_ready(gsi)); i++) {
 		if (entry->arrived)
@@ -284,7 +290,7 @@ static bool gsi_poll(struct poller *poller, struct run *run)
 		else
 			send_entry(gsi, entry, run);
 	}
-	__atomic_store_n(&gsi->sending, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&gsi->sending, 0, __ATOMIC_SEQ_CST);
 	return i > 0;
 }
 
@@ -357,20 +363,35 @@ void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad
 	struct gsi *gsi = hca->registry->gsi;
 	struct entry *entry = entry_new(hca, path, mad);
 
-	if (entry && entry_queue(gsi, entry)) {
-		progress_wake();
+	if (entry && entry_queue(gsi, entry))
 		return;
-	}
 	counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);
 	EXPLAIN_LIMITED(hca, (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_MAD_QUEUE_FULL,
 			__atomic_load_n(&gsi->count, __ATOMIC_RELAXED), LIMIT_CM_QUEUE);
+}
+
+void gsi_wake(const struct gsi *gsi)
+{
+	if (__atomic_load_n(&gsi->due, __ATOMIC_SEQ_CST))
+		progress_wake();
+}
+
+/* Waits until no other thread is sending what it has taken from the queue. */
+static void gsi_wait_sent(const struct gsi *gsi)
+{
+	WITHOUT_CANCELLATION;
+	const struct timespec nap = {.tv_nsec = SEND_WAIT_NAP_NS};
+
+	for (int i = 0; i < SEND_WAIT_NS / SEND_WAIT_NAP_NS && __atomic_load_n(&gsi->sending, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&nap, NULL);
 }
 
 void gsi_push(struct gsi *gsi)
 {
 	THREAD_VARIABLE(struct run, run);
 
-	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE); i++) {
+	/* A thread that finds `sending` set leaves its entry to this one: the order makes sure that it is seen here. */
+	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi->due, __ATOMIC_SEQ_CST); i++) {
 		epoch_enter();
 		run_begin(run);
 		if (!gsi_poll(&gsi->poller, run))
@@ -378,8 +399,8 @@ void gsi_push(struct gsi *gsi)
 		deliver_rest(run);
 		epoch_leave();
 	}
-	/* Another thread may have taken some entries. */
-	progress_wait_for_poll();
+	gsi_wait_sent(gsi);
+	gsi_wake(gsi);
 }
 
 void gsi_flush(struct gsi *gsi)
@@ -401,8 +422,7 @@ void gsi_flush(struct gsi *gsi)
 	}
 	deliver_rest(run);
 	epoch_leave();
-	/* Another thread may have taken some entries. */
-	progress_wait_for_poll();
+	gsi_wait_sent(gsi);
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */

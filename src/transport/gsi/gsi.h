@@ -23,8 +23,8 @@ struct packet_path;
 struct gsi *gsi_new(struct hca *first);
 
 /**
- * Queues a copy of @mad along @path (source, destination, flow label, traffic class, hop limit), to be sent by a
- * poller. If it is found to be undeliverable, management->lost() is called later, from another call; otherwise it is
+ * Queues a copy of @mad along @path (source, destination, flow label, traffic class, hop limit). gsi_push() or the
+ * device thread after gsi_wake(), one of which the caller calls next, sends it. If it is found to be undeliverable, management->lost() is called later, from another call; otherwise it is
  * lost silently. Any thread; no lock that struct management takes is held.
  */
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
@@ -34,6 +34,9 @@ void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad
  * the process ends then. Not from within a call of the device or the connection manager; no lock held.
  */
 void gsi_push(struct gsi *gsi);
+
+/** Has the device thread send the queued datagrams, if any may be sent now. Any thread, also that one. */
+void gsi_wake(const struct gsi *gsi);
 
 /** Sends the queued datagrams at the end of the process, without the grace time. No lock held. */
 void gsi_flush(struct gsi *gsi);

@@ -230,6 +230,7 @@ static inline int hear_itself(struct hca *hca, uint16_t space, uint16_t port)
 
 	mad_request(mad, MAD_REQ, space, port);
 	gsi_send(hca, &path, mad);
+	gsi_wake(the_registry.gsi);
 	take_event(&event, 5000);
 	return event.kind == RECEIVED && !memcmp(event.mad, mad, MAD_BYTES) ? 0 : -EPROTO;
 }
@@ -319,6 +320,7 @@ static inline bool tracked_send(struct hca *hca, const struct order_message *mes
 	events.sends = true;
 	pthread_mutex_unlock(&events.lock);
 	gsi_send(hca, &message->path, message->mad);
+	gsi_wake(the_registry.gsi);
 	pthread_mutex_lock(&events.lock);
 	events.sends = false;
 	within = events.within;
@@ -334,6 +336,7 @@ static inline int64_t obey(struct hca *hca, const struct order_message *message,
 	switch (message->order) {
 	case SEND:
 		gsi_send(hca, &message->path, message->mad);
+		gsi_wake(the_registry.gsi);
 		return 0;
 	case SEND_SOON:
 		return tracked_send(hca, message);
