@@ -253,8 +253,7 @@ static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-/* The socket shows the end of the other process before the device thread hangs up. */
-static bool host_peer_has_ended(const struct host_peer *peer)
+bool host_peer_has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
 

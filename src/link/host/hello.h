@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* Increase on any change to the layout of the memory or to the meaning of a field. */
-#define HOST_VERSION 8
+#define HOST_VERSION 9
 
 struct host_hello {
 	uint8_t magic[8]; /* HOST_MAGIC */

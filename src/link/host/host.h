@@ -54,6 +54,12 @@ struct host_carrier {
 	/* Returns true if the other side has accepted a connection that this side created. */
 	bool (*was_accepted)(const struct host_peer *peer);
 	/*
+	 * service_released() counts, in the memory, a service that this side has released; services_released() returns
+	 * what the other side has counted. Under the lock of the table.
+	 */
+	void (*service_released)(struct host_peer *peer);
+	uint32_t (*services_released)(const struct host_peer *peer);
+	/*
 	 * Ends the use of a connection after the other side has gone: fails the QPs that wait for room (link_resume()).
 	 * @peer->gone is set, and lookups no longer find it. Messages sent before can still be handled. On the device
 	 * thread, no lock held, outside epoch sections.

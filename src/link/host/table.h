@@ -60,10 +60,16 @@ struct host_table {
 
 extern struct host_table host_table;
 
-/* A service requested from a peer whose slot was not known yet. */
+/* A service requested from a peer. Its owner is asked for, by connecting, until it is certain. */
 struct host_requested {
 	struct host_requested *next;
 	uint64_t service;
+	/*
+	 * host_carrier->services_released() before the latest time that connecting to the service led to this peer. If
+	 * `certain`, the service still belongs to the peer while that number is the same.
+	 */
+	uint32_t released;
+	bool certain;
 };
 
 /* The slots before the last one, which have reserve names only (DESIGN.md). */
@@ -94,6 +100,9 @@ void host_door_take(const struct host_door *door);
  * belongs to another user (explained), or another errno. Sets *@pid to the process, or 0 if unknown.
  */
 struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t number, pid_t *pid);
+
+/** Returns true if the other process has ended, which the socket shows before the device thread hangs up. */
+bool host_peer_has_ended(const struct host_peer *peer);
 
 /** Returns true if process @pid has as many living connections with this one as a process needs. */
 bool host_has_all_connections(pid_t pid);

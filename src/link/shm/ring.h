@@ -76,9 +76,10 @@ struct shm_state {
 	uint32_t barrier; /* atomic; 0: the other process needs a barrier before it reads `sleeps` */
 	uint64_t probe;   /* address of a word in this process that contains probe_value */
 	uint64_t probe_value;
-	uint32_t process; /* process ID, in this process's own PID namespace */
-	uint32_t attends; /* atomic; 1: the program polls continuously */
-	uint32_t granted; /* atomic; grants made so far */
+	uint32_t process;           /* process ID, in this process's own PID namespace */
+	uint32_t attends;           /* atomic; 1: the program polls continuously */
+	uint32_t granted;           /* atomic; grants made so far */
+	uint32_t services_released; /* atomic; services of the connection manager (link/host/host.h) */
 } __attribute__((aligned(SHM_LINE)));
 
 /*

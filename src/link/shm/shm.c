@@ -93,6 +93,16 @@ static bool shm_peer_was_accepted(const struct host_peer *host)
 	return __atomic_load_n(&host->shm->other->process, __ATOMIC_ACQUIRE);
 }
 
+static void shm_count_released(struct host_peer *host)
+{
+	__atomic_add_fetch(&host->shm->own->services_released, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t shm_services_released(const struct host_peer *host)
+{
+	return __atomic_load_n(&host->shm->other->services_released, __ATOMIC_SEQ_CST);
+}
+
 /* Handles the remaining records of a process that has ended. */
 static void ring_take_rest(const struct shm_peer *peer)
 {
@@ -141,6 +151,8 @@ static void shm_peer_end(struct host_peer *host)
 const struct host_carrier shm_carrier = {.memory_size = rings_memory_size,
 					 .begin = shm_peer_begin,
 					 .was_accepted = shm_peer_was_accepted,
+					 .service_released = shm_count_released,
+					 .services_released = shm_services_released,
 					 .gone = shm_peer_gone,
 					 .end = shm_peer_end,
 					 .forward = shm_forward,

@@ -117,9 +117,21 @@ static bool peer_was_accepted(const struct host_peer *peer)
 	return peer->memory[0] || !peer->memory[0];
 }
 
+static void peer_service_released(struct host_peer *peer)
+{
+	peer->memory[1]++;
+}
+
+static uint32_t peer_services_released(const struct host_peer *peer)
+{
+	return peer->memory[1];
+}
+
 static const struct host_carrier test_carrier = {.memory_size = memory_size,
 						 .begin = peer_begin,
 						 .was_accepted = peer_was_accepted,
+						 .service_released = peer_service_released,
+						 .services_released = peer_services_released,
 						 .gone = peer_gone,
 						 .end = peer_end};
 

@@ -343,6 +343,51 @@ TEST(ports_of_a_host)
 	end_agent(&alone, 0);
 }
 
+/* Sends requests numbered from *@number to @passive, which listens. */
+static void listen_and_hear(const struct agent *active, const struct agent *passive, uint8_t *number)
+{
+	uint8_t mad[MAD_BYTES];
+
+	assert_int_equal(tell_port(passive, CLAIM, TCP, PORT), 0);
+	assert_int_equal(tell_port(passive, LISTEN, TCP, PORT), 0);
+	mad_request(mad, 0x10, TCP, PORT);
+	/* From the third request on, the process that sends knows whose port it is. */
+	for (int i = 0; i < 4; i++) {
+		struct event event;
+
+		mad[8] = ++*number;
+		tell_send(active, SEND, HOME, HOME, mad);
+		/* Ends of processes, and over udp a repeated datagram (link/udp/DESIGN.md). */
+		do
+			event = next_event(passive, SOON_MS);
+		while (event.kind == PROCESS_ENDED || (event.kind == RECEIVED && event.mad[8] < *number));
+		assert_int_equal(event.kind, RECEIVED);
+		assert_memory_equal(event.mad, mad, MAD_BYTES);
+	}
+}
+
+/* Requests go to the process that has the port now, however many went to another one before. */
+TEST(port_that_moves)
+{
+	for (size_t i = 1; i < 4; i++) {
+		struct agent active = start_agent(links[i]), one = start_agent(links[i]), other = start_agent(links[i]);
+		uint8_t number = 0;
+
+		ask(&active, SLOT, 0);
+		listen_and_hear(&active, &one, &number);
+		tell_port(&one, RELEASE, TCP, PORT);
+		listen_and_hear(&active, &other, &number);
+		tell_port(&other, RELEASE, TCP, PORT);
+		listen_and_hear(&active, &one, &number);
+		tell_port(&one, RELEASE, TCP, PORT);
+		listen_and_hear(&active, &one, &number);
+		end_agent(&one, SIGKILL);
+		listen_and_hear(&active, &other, &number);
+		end_agent(&active, 0);
+		end_agent(&other, 0);
+	}
+}
+
 /* A child does not inherit ports of its parent, nor does it keep one in use. */
 TEST(ports_and_fork)
 {
