@@ -23,6 +23,11 @@ enum {
 	NEIGHBOUR_SILENCE_MS = 3000,
 	/* ms of that brief wait: a neighbour on the link answers within one */
 	NEIGHBOUR_AGAIN_MS = 5,
+	/*
+	 * ns for which a route that was found is used again: a program that makes thousands of connections asks for the
+	 * same one, with some twenty system calls
+	 */
+	ROUTE_AGAIN_NS = 10000000,
 };
 
 #define MS UINT64_C(1000000)
@@ -135,18 +140,54 @@ static bool families_differ(const struct hca_gid *source, const union ibv_gid *d
 	return !memcmp(destination, &zero, sizeof(zero)) || gid_is_ipv4(&source->gid) != gid_is_ipv4(destination);
 }
 
+/* The last route that a thread has found, with a neighbour that answers. */
+struct found_route {
+	union ibv_gid source, destination;
+	uint32_t ifindex; /* of the source */
+	uint8_t hop_limit;
+	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: none */
+};
+
+static __thread struct found_route latest_route;
+
+static bool route_was_found(const struct hca_gid *source, const union ibv_gid *destination, uint8_t *hop_limit)
+{
+	const struct found_route *latest = &latest_route;
+
+	if (destination_now_ns() >= latest->until_ns || source->ifindex != latest->ifindex ||
+	    memcmp(&source->gid, &latest->source, sizeof(latest->source)) != 0 ||
+	    memcmp(destination, &latest->destination, sizeof(latest->destination)) != 0)
+		return false;
+	*hop_limit = latest->hop_limit;
+	return true;
+}
+
+static void route_note_found(const struct hca_gid *source, const union ibv_gid *destination, uint8_t hop_limit)
+{
+	latest_route = (struct found_route){.source = source->gid,
+					    .destination = *destination,
+					    .ifindex = source->ifindex,
+					    .hop_limit = hop_limit,
+					    .until_ns = destination_now_ns() + ROUTE_AGAIN_NS};
+}
+
 static int route_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct hca_gid *source,
 			 const union ibv_gid *destination, uint8_t *hop_limit)
 {
 	uint64_t high = be64toh(destination->global.subnet_prefix), low = be64toh(destination->global.interface_id);
 	struct ip_route route;
-	int error = -ip_route_find(source, destination, &route);
+	int error;
 
+	if (route_was_found(source, destination, hop_limit))
+		return 0;
+	error = -ip_route_find(source, destination, &route);
 	if (error)
 		return refuse_on_qp(hca, call, qp_num, error, RULE_DESTINATION_NO_ROUTE, FIGURES(high, low, error));
 	*hop_limit = route.hop_limit;
-	if (neighbour_answers(source, destination, &route))
+	if (neighbour_answers(source, destination, &route)) {
+		route_note_found(source, destination, route.hop_limit);
 		return 0;
+	}
 	return refuse_on_qp(hca, call, qp_num, ETIMEDOUT, RULE_DESTINATION_SILENT,
 			    FIGURES(high, low, be64toh(route.next_hop.global.subnet_prefix),
 				    be64toh(route.next_hop.global.interface_id)));
