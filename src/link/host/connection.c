@@ -30,6 +30,8 @@ const struct host_carrier *host_carrier;
 #define MOST_WAKES 16
 /* Retries when the process that is being connected to ends. */
 #define MOST_ENDS 4
+/* For how long a process that was found alive counts as alive: looking for each message takes two system calls. */
+#define PEER_ALIVE_NS 100000
 
 /* ---- looking up ------------------------------------------------------------------------------------------------- */
 
@@ -253,11 +255,24 @@ static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-bool host_peer_has_ended(const struct host_peer *peer)
+/* The socket shows the end of the other process before the device thread hangs up. */
+static bool host_peer_has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
 
 	return !descriptor_check(state.fd) || poll(&state, 1, 0) != 0;
+}
+
+bool host_peer_lives(struct host_peer *peer)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (now_ns - __atomic_load_n(&peer->lived_ns, __ATOMIC_RELAXED) < PEER_ALIVE_NS)
+		return true;
+	if (host_peer_has_ended(peer))
+		return false;
+	__atomic_store_n(&peer->lived_ns, now_ns, __ATOMIC_RELAXED);
+	return true;
 }
 
 /*
@@ -396,7 +411,7 @@ struct host_peer *host_living_peer_of(uint32_t qpn)
 	struct host_peer *peer = host_peer_known(qpn);
 	struct host_peer **place;
 
-	if (peer && host_peer_has_ended(peer)) {
+	if (peer && !host_peer_lives(peer)) {
 		place = &host_table.peer[host_slot_of(qpn)];
 		pthread_mutex_lock(&host_table.lock);
 		if (*place == peer)

@@ -32,6 +32,7 @@ struct host_peer {
 	uint8_t *memory;    /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
 	int process_memory; /* /proc/PID/mem of the other side, or -1; host_open_memory() */
 	struct watched_fd socket;
+	uint64_t lived_ns; /* atomic; CLOCK_MONOTONIC when host_peer_lives() last looked and found it alive */
 	struct shm_peer *shm;
 	struct host_peer *next;           /* atomic; host_next() */
 	struct host_requested *requested; /* services requested there; under the lock of the table */

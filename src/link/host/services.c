@@ -303,7 +303,7 @@ static struct host_peer *service_find_peer(uint64_t service)
 		const struct host_requested *requested = requested_find(peer, service);
 
 		if (requested && requested->certain && requested->released == host_carrier->services_released(peer) &&
-		    !host_peer_has_ended(peer))
+		    host_peer_lives(peer))
 			return peer;
 	}
 	return NULL;

@@ -101,8 +101,11 @@ void host_door_take(const struct host_door *door);
  */
 struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t number, pid_t *pid);
 
-/** Returns true if the other process has ended, which the socket shows before the device thread hangs up. */
-bool host_peer_has_ended(const struct host_peer *peer);
+/**
+ * Returns false if the other process has ended, even if the device thread has not noticed it. An end may be seen
+ * PEER_ALIVE_NS late. Any thread, also without the lock.
+ */
+bool host_peer_lives(struct host_peer *peer);
 
 /** Returns true if process @pid has as many living connections with this one as a process needs. */
 bool host_has_all_connections(pid_t pid);
