@@ -141,12 +141,8 @@ struct udp_socket *udp_socket_get(struct udp_sockets *table, bool ipv6, uint16_t
  * @socket is held.
  */
 int udp_socket_fragmenting(struct udp_socket *socket);
-/**
- * As udp_socket_get(), for datagrams of the connection manager (unreachable.c), on any port. Clears a pending error.
- */
+/** As udp_socket_get(), for datagrams of the connection manager (unreachable.c), on any port. */
 struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6);
-/** Clears the error of @fd with which its next send would fail. */
-void udp_socket_clear_error(int fd);
 /** Watches for reports of hosts that refuse datagrams sent by @fd. The lock of the table is held. */
 void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6);
 

@@ -288,7 +288,6 @@ struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6)
 		return NULL;
 	}
 	pthread_mutex_lock(&socket->lock);
-	udp_socket_clear_error(socket->fd);
 	return socket;
 }
 

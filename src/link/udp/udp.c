@@ -105,6 +105,15 @@ static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *
 }
 
 /*
+ * Returns true if @error of sendmsg(2) may have been that of an earlier datagram, reported by ICMP (udp(7)). The kernel
+ * has not tried to send then.
+ */
+static bool error_may_be_late(int error)
+{
+	return error && error != -EAGAIN && error != -EINVAL && error != -EBADF;
+}
+
+/*
  * Sends a datagram, if necessary without its flow label. Since Linux 5.3, the kernel sends a label that no program has
  * leased, unless some program of the host has leased one exclusively (ipv6(7)).
  */
@@ -112,6 +121,8 @@ static int udp_datagram_send(struct transmission *sent, int fd, const uint8_t *b
 {
 	int error = datagram_send_once(sent, fd, bytes, length, segment);
 
+	if (error_may_be_late(error))
+		error = datagram_send_once(sent, fd, bytes, length, segment);
 	if (error != -EINVAL || !way_has_label(&sent->way))
 		return error;
 	sent->way.control_length = sent->way.unlabelled;

@@ -84,20 +84,20 @@ static bool error_queue_take(int fd)
 	return true;
 }
 
-static void error_queue_ready(struct watched_fd *socket, uint32_t events)
-{
-	(void)events;
-	for (int i = 0; i < MOST_ERRORS && error_queue_take(socket->fd); i++)
-		;
-	udp_socket_clear_error(socket->fd);
-}
-
-void udp_socket_clear_error(int fd)
+static void socket_clear_error(int fd)
 {
 	socklen_t length = sizeof(int);
 	int error;
 
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+}
+
+static void error_queue_ready(struct watched_fd *socket, uint32_t events)
+{
+	(void)events;
+	for (int i = 0; i < MOST_ERRORS && error_queue_take(socket->fd); i++)
+		;
+	socket_clear_error(socket->fd);
 }
 
 void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6)

@@ -36,7 +36,9 @@ enum {
 	GSI_ARRIVALS = 64,
 	/* ns to wait for another thread that sends: longer than any needs on a processor */
 	SEND_WAIT_NS = 500000000,
-	/* ns between checks for its end */
+	/* checks for its end before the first sleep; sending takes some 10 us */
+	SEND_WAIT_YIELDS = 64,
+	/* ns between the others */
 	SEND_WAIT_NAP_NS = 100000,
 };
 
@@ -382,8 +384,12 @@ static void gsi_wait_sent(const struct gsi *gsi)
 	WITHOUT_CANCELLATION;
 	const struct timespec nap = {.tv_nsec = SEND_WAIT_NAP_NS};
 
-	for (int i = 0; i < SEND_WAIT_NS / SEND_WAIT_NAP_NS && __atomic_load_n(&gsi->sending, __ATOMIC_ACQUIRE); i++)
-		nanosleep(&nap, NULL);
+	for (int i = 0; i < SEND_WAIT_NS / SEND_WAIT_NAP_NS && __atomic_load_n(&gsi->sending, __ATOMIC_ACQUIRE); i++) {
+		if (i < SEND_WAIT_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&nap, NULL);
+	}
 }
 
 void gsi_push(struct gsi *gsi)
