@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include "cm/hello.h"
 #include "core/cancellation.h"
 #include "core/settings.h"
+#include "core/timer.h"
 #include "hca/commands.h"
 #include "explain/explain.h"
 #include "rdmacm/channel.h"
@@ -21,6 +23,9 @@
 
 /* Default of net.rdma_ucm.max_backlog. */
 enum { MOST_BACKLOG = 1024 };
+
+/* For how long a source address that was chosen is used again. */
+enum { SOURCE_AGAIN_NS = 10000000 };
 
 static bool address_is_of_host(const struct sockaddr *address)
 {
@@ -183,28 +188,57 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 	return id ? id_end(id, id_listen(id, backlog)) : -1;
 }
 
-/* Asks the host's routes. Returns 0 or a negative errno. */
-static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
-				 struct sockaddr_storage *chosen)
+/* A question to the host's routes and its answer. */
+struct source_choice {
+	struct sockaddr_storage source, destination; /* ports are always the same */
+	struct sockaddr_storage chosen;
+};
+
+/* Asks the host's routes for choice->chosen. Returns 0 or a negative errno. */
+static int source_ask(struct source_choice *choice)
 {
-	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_storage from, to;
-	socklen_t size = sizeof(*chosen);
+	struct sockaddr *source = (struct sockaddr *)&choice->source, *to = (struct sockaddr *)&choice->destination;
+	int fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(choice->chosen);
 	int error = 0;
 
 	if (fd < 0)
 		return -errno;
-	address_copy(&from, source);
-	address_copy(&to, destination);
-	address_set_port((struct sockaddr *)&from, 0);
-	/* connect(2) to port 0 succeeds for UDP, but a real port is clearer. */
-	address_set_port((struct sockaddr *)&to, 4791);
-	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
-	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
-	    getsockname(fd, (struct sockaddr *)chosen, &size))
+	if ((!address_is_wild(source) && bind(fd, source, address_size(source))) || connect(fd, to, address_size(to)) ||
+	    getsockname(fd, (struct sockaddr *)&choice->chosen, &size))
 		error = -errno;
 	close(fd);
 	return error;
+}
+
+/*
+ * Sets @chosen to the address from which packets to @destination come. A thread uses its last answer again for
+ * SOURCE_AGAIN_NS, because a program that makes thousands of connections asks for the same one. Returns 0 or a negative
+ * errno.
+ */
+static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
+				 struct sockaddr_storage *chosen)
+{
+	static __thread struct source_choice latest;
+	static __thread uint64_t until_ns;
+	struct source_choice choice = {.chosen.ss_family = AF_UNSPEC};
+	uint64_t now_ns = clock_now_ns();
+	int error;
+
+	address_copy(&choice.source, source);
+	address_copy(&choice.destination, destination);
+	address_set_port((struct sockaddr *)&choice.source, 0);
+	/* connect(2) to port 0 succeeds for UDP, but a real port is clearer. */
+	address_set_port((struct sockaddr *)&choice.destination, 4791);
+	if (now_ns >= until_ns || memcmp(&choice, &latest, offsetof(struct source_choice, chosen)) != 0) {
+		error = source_ask(&choice);
+		if (error)
+			return error;
+		latest = choice;
+		until_ns = now_ns + SOURCE_AGAIN_NS;
+	}
+	*chosen = latest.chosen;
+	return 0;
 }
 
 /*
