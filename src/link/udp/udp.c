@@ -105,12 +105,25 @@ static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *
 }
 
 /*
- * Returns true if @error of sendmsg(2) may have been that of an earlier datagram, reported by ICMP (udp(7)). The kernel
- * has not tried to send then.
+ * Returns true if sendmsg(2) may have failed by the error of an earlier datagram, which ICMP reported (udp(7)); the
+ * kernel has not tried to send then. These are the errors to which Linux translates unreachable destinations.
  */
 static bool error_may_be_late(int error)
 {
-	return error && error != -EAGAIN && error != -EINVAL && error != -EBADF;
+	switch (-error) {
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EHOSTDOWN:
+	case ENONET:
+	case ENOPROTOOPT:
+	case EOPNOTSUPP:
+	case EPROTO:
+	case EACCES:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /*

@@ -15,7 +15,7 @@ static uint8_t payload[MOST], buffer[65536];
 
 /* ---- sendmsg ----------------------------------------------------------------------------------------------------- */
 
-static int refuse_trains, refuse_labels, refuse_all, calls, trains, labels;
+static int refuse_trains, refuse_labels, refuse_all, refuse_next, calls, trains, labels;
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
@@ -33,6 +33,11 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 	labels += label;
 	if (label && refuse_labels) {
 		errno = refuse_labels;
+		return -1;
+	}
+	if (refuse_next) {
+		errno = refuse_next;
+		refuse_next = 0;
 		return -1;
 	}
 	if (refuse_all || (train && refuse_trains)) {
@@ -434,6 +439,23 @@ TEST(unsendable_packets_are_lost)
 		assert_true(udp_explained(cases[i].rule, &record));
 		assert_int_equal(record.args[cases[i].figure[0]], cases[i].figure[1]);
 	}
+	assert_false(stranger_waits(v4, 20));
+}
+
+/* The error of an earlier datagram, which ICMP has reported, does not lose the next one (udp(7)). */
+TEST(late_errors_lose_nothing)
+{
+	static const int late[] = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN, ENOPROTOOPT, EPROTO};
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
+		refuse_next = late[i];
+		send_write(&path, 200, MTU);
+		expect_packet(v4, 0, 0x0a, payload, 200, 0);
+		assert_int_equal(refuse_next, 0);
+	}
+	refuse_next = EPERM;
+	send_write(&path, 200, MTU);
 	assert_false(stranger_waits(v4, 20));
 }
 
