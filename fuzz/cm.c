@@ -734,7 +734,8 @@ static void finish(const struct head *head)
 	int ending = head->ending % ENDINGS;
 
 	if (ending == END_LEAVE)
-		cm_leave(run.hosts[B].cm);
+		while (cm_leave_next(run.hosts[B].cm))
+			;
 	else if (ending == END_FORK)
 		cm_after_fork(run.hosts[B].cm);
 	run.count = ending == END_FORK ? 0 : run.count;
