@@ -229,7 +229,7 @@ static void manager_leave(void)
 
 	if (!cm)
 		return;
-	/* Their number exceeds what the queue takes. */
+	/* One after the other, because there may be more messages than the queue takes. */
 	while (cm_leave_next(cm))
 		gsi_push(the_registry.gsi);
 	gsi_flush(the_registry.gsi);

@@ -23,9 +23,9 @@ struct packet_path;
 struct gsi *gsi_new(struct hca *first);
 
 /**
- * Queues a copy of @mad along @path (source, destination, flow label, traffic class, hop limit). gsi_push() or the
- * device thread after gsi_wake(), one of which the caller calls next, sends it. If it is found to be undeliverable, management->lost() is called later, from another call; otherwise it is
- * lost silently. Any thread; no lock that struct management takes is held.
+ * Queues a copy of @mad along @path (source, destination, flow label, traffic class, hop limit). The caller calls
+ * gsi_push() or gsi_wake() next, which send it. If it is found to be undeliverable, management->lost() is called later,
+ * from another call; otherwise it is lost silently. Any thread; no lock that struct management takes is held.
  */
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
 
