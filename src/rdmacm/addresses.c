@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -192,7 +193,14 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 struct source_choice {
 	struct sockaddr_storage source, destination; /* ports are always the same */
 	struct sockaddr_storage chosen;
+	uint64_t until_ns; /* CLOCK_MONOTONIC; until when the answer is used again */
 };
+
+/*
+ * The last answer, or NULL while a thread uses it; atomic. Not one for each thread, because the room for variables of
+ * threads in a library that a program loads late is small (dlopen(3)); without a lock, because of fork(2).
+ */
+static struct source_choice *latest_source;
 
 /* Asks the host's routes for choice->chosen. Returns 0 or a negative errno. */
 static int source_ask(struct source_choice *choice)
@@ -211,34 +219,53 @@ static int source_ask(struct source_choice *choice)
 	return error;
 }
 
+/* Sets choice->chosen and returns true if the last answer was to the same question, a moment ago. */
+static bool source_was_chosen(struct source_choice *choice)
+{
+	struct source_choice *latest = __atomic_exchange_n(&latest_source, NULL, __ATOMIC_ACQUIRE);
+	bool same = latest && clock_now_ns() < latest->until_ns &&
+		    !memcmp(choice, latest, offsetof(struct source_choice, chosen));
+
+	if (same)
+		choice->chosen = latest->chosen;
+	free(__atomic_exchange_n(&latest_source, latest, __ATOMIC_ACQ_REL));
+	return same;
+}
+
+static void source_note_chosen(const struct source_choice *choice)
+{
+	struct source_choice *latest = malloc(sizeof(*latest));
+
+	if (!latest)
+		return;
+	*latest = *choice;
+	latest->until_ns = clock_now_ns() + SOURCE_AGAIN_NS;
+	free(__atomic_exchange_n(&latest_source, latest, __ATOMIC_ACQ_REL));
+}
+
 /*
- * Sets @chosen to the address from which packets to @destination come. A thread uses its last answer again for
+ * Sets @chosen to the address from which packets to @destination come. The last answer is used again for
  * SOURCE_AGAIN_NS, because a program that makes thousands of connections asks for the same one. Returns 0 or a negative
  * errno.
  */
 static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
 				 struct sockaddr_storage *chosen)
 {
-	static __thread struct source_choice latest;
-	static __thread uint64_t until_ns;
-	struct source_choice choice = {.chosen.ss_family = AF_UNSPEC};
-	uint64_t now_ns = clock_now_ns();
-	int error;
+	struct source_choice choice = {.until_ns = 0};
+	int error = 0;
 
 	address_copy(&choice.source, source);
 	address_copy(&choice.destination, destination);
 	address_set_port((struct sockaddr *)&choice.source, 0);
 	/* connect(2) to port 0 succeeds for UDP, but a real port is clearer. */
 	address_set_port((struct sockaddr *)&choice.destination, 4791);
-	if (now_ns >= until_ns || memcmp(&choice, &latest, offsetof(struct source_choice, chosen)) != 0) {
+	if (!source_was_chosen(&choice)) {
 		error = source_ask(&choice);
-		if (error)
-			return error;
-		latest = choice;
-		until_ns = now_ns + SOURCE_AGAIN_NS;
+		if (!error)
+			source_note_chosen(&choice);
 	}
-	*chosen = latest.chosen;
-	return 0;
+	*chosen = choice.chosen;
+	return error;
 }
 
 /*

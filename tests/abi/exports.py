@@ -61,6 +61,7 @@ def dynamic(path, tag):
 
 
 LATEST = 10 ** 6
+MOST_THREAD_VARIABLES = 128
 
 
 class Exports:
@@ -180,6 +181,19 @@ def check_bodies(directory, tables):
         failures.append('%s: %s has no body' % (path, name))
 
 
+def check_thread_variables(directory):
+    """
+    Checks that the variables of threads are small. Those of a library with DF_STATIC_TLS share some 1.6 kB with those of all
+    other such libraries that a program loads by dlopen(3), which fails without room.
+    """
+    path = os.path.join(directory, 'libsofthca.so.0')
+    sizes = [int(fields[5], 16) for fields in map(str.split, readelf('--program-headers', path).splitlines())
+             if fields[:1] == ['TLS']]
+    print('%s: %s bytes of thread variables' % (path, sizes))
+    if len(sizes) != 1 or sizes[0] > MOST_THREAD_VARIABLES:
+        failures.append('%s: %s bytes of thread variables, at most %d' % (path, sizes, MOST_THREAD_VARIABLES))
+
+
 def main():
     directory = sys.argv[1]
     verbs, mlx5dv, rdmacm = abi_tables.verbs(), abi_tables.mlx5dv(), abi_tables.rdmacm()
@@ -187,6 +201,7 @@ def main():
     check(directory, 'libmlx5', mlx5dv)
     check(directory, 'librdmacm', rdmacm)
     check_bodies(directory, verbs + mlx5dv + rdmacm)
+    check_thread_variables(directory)
     for line in failures:
         print('FAIL', line)
     return 1 if failures else 0

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -140,35 +141,49 @@ static bool families_differ(const struct hca_gid *source, const union ibv_gid *d
 	return !memcmp(destination, &zero, sizeof(zero)) || gid_is_ipv4(&source->gid) != gid_is_ipv4(destination);
 }
 
-/* The last route that a thread has found, with a neighbour that answers. */
+/* A route that was found, with a neighbour that answers. */
 struct found_route {
 	union ibv_gid source, destination;
 	uint32_t ifindex; /* of the source */
 	uint8_t hop_limit;
-	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: none */
+	uint64_t until_ns; /* CLOCK_MONOTONIC; until when it is used again */
 };
 
-static __thread struct found_route latest_route;
+/*
+ * The last one, or NULL while a thread uses it; atomic. Not one for each thread, because the room for variables of
+ * threads in a library that a program loads late is small (dlopen(3)); without a lock, because of fork(2).
+ */
+static struct found_route *latest_route;
+
+static bool route_is(const struct found_route *route, const struct hca_gid *source, const union ibv_gid *destination)
+{
+	return source->ifindex == route->ifindex && !memcmp(&source->gid, &route->source, sizeof(route->source)) &&
+	       !memcmp(destination, &route->destination, sizeof(route->destination));
+}
 
 static bool route_was_found(const struct hca_gid *source, const union ibv_gid *destination, uint8_t *hop_limit)
 {
-	const struct found_route *latest = &latest_route;
+	struct found_route *latest = __atomic_exchange_n(&latest_route, NULL, __ATOMIC_ACQUIRE);
+	bool found = latest && destination_now_ns() < latest->until_ns && route_is(latest, source, destination);
 
-	if (destination_now_ns() >= latest->until_ns || source->ifindex != latest->ifindex ||
-	    memcmp(&source->gid, &latest->source, sizeof(latest->source)) != 0 ||
-	    memcmp(destination, &latest->destination, sizeof(latest->destination)) != 0)
-		return false;
-	*hop_limit = latest->hop_limit;
-	return true;
+	if (found)
+		*hop_limit = latest->hop_limit;
+	free(__atomic_exchange_n(&latest_route, latest, __ATOMIC_ACQ_REL));
+	return found;
 }
 
 static void route_note_found(const struct hca_gid *source, const union ibv_gid *destination, uint8_t hop_limit)
 {
-	latest_route = (struct found_route){.source = source->gid,
-					    .destination = *destination,
-					    .ifindex = source->ifindex,
-					    .hop_limit = hop_limit,
-					    .until_ns = destination_now_ns() + ROUTE_AGAIN_NS};
+	struct found_route *latest = malloc(sizeof(*latest));
+
+	if (!latest)
+		return;
+	*latest = (struct found_route){.source = source->gid,
+				       .destination = *destination,
+				       .ifindex = source->ifindex,
+				       .hop_limit = hop_limit,
+				       .until_ns = destination_now_ns() + ROUTE_AGAIN_NS};
+	free(__atomic_exchange_n(&latest_route, latest, __ATOMIC_ACQ_REL));
 }
 
 static int route_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct hca_gid *source,
