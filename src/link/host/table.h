@@ -60,7 +60,7 @@ struct host_table {
 
 extern struct host_table host_table;
 
-/* A service requested from a peer. Its owner is asked for, by connecting, until it is certain. */
+/* A service requested from a peer. Connecting finds its owner, until that is certain. */
 struct host_requested {
 	struct host_requested *next;
 	uint64_t service;
