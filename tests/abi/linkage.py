@@ -2,10 +2,12 @@
 """
 Programs and libraries of the distribution find every symbol they import in our front-ends.
 
-linkage.py LIBRARY_DIRECTORY EMPTY_DIRECTORY: has the dynamic linker bind all symbols of each installed client at once
-(ldd -r). It names and skips programs that are not installed. EMPTY_DIRECTORY holds a libibverbs.so.1 and a librdmacm.so.1
-without symbols: the same check must fail there, or it would prove nothing. Exit status 0, 1, or 77 when nothing is installed.
+linkage.py LIBRARY_DIRECTORY EMPTY_DIRECTORY: has the dynamic linker bind all symbols of each installed client at once,
+as ldd -r does with several processes. It names and skips programs that are not installed. EMPTY_DIRECTORY holds a
+libibverbs.so.1 and a librdmacm.so.1 without symbols: the same check must fail there, or it would prove nothing. Exit status 0,
+1, or 77 when nothing is installed.
 """
+import functools
 import glob
 import os
 import platform
@@ -33,11 +35,15 @@ CLIENTS = {
     'librados2': [LIB + 'ceph/libceph-common.so.*'],
     'openmpi': [LIB + 'openmpi/lib/openmpi3/mca_btl_openib.so', LIB + 'openmpi/lib/libmca_common_verbs.so.*'],
 }
+# The path in each program's header, here in that of python.
+with open(sys.executable, 'rb') as program:
+    LINKER = re.search(rb'/lib[^\0]*/ld-linux[^\0]*', program.read(4096))[0]
 OURS = ('libibverbs.so.1', 'libmlx5.so.1', 'librdmacm.so.1')
 # Undefined symbols that another library provides (the interpreter provides those of an extension module).
 RELEVANT = re.compile(r'\b_*(ibv_|mlx5dv_|verbs_|execute_ioctl|mult_to_ibv|mbps_to_ibv|rdma_|softhca_)|IBVERBS_|MLX5_|RDMACM_')
 
 
+@functools.cache
 def imports(path):
     """Number of symbols that @path imports from our libraries."""
     text = subprocess.run(['readelf', '--wide', '--dyn-syms', path], capture_output=True, text=True).stdout
@@ -46,8 +52,9 @@ def imports(path):
 
 def problems(path, directory):
     """Errors that the dynamic linker reports for @path with our libraries in @directory."""
-    environment = dict(os.environ, LD_LIBRARY_PATH=directory, LC_ALL='C')
-    run = subprocess.run(['ldd', '-r', path], capture_output=True, text=True, env=environment, timeout=60)
+    environment = dict(os.environ, LD_LIBRARY_PATH=directory, LC_ALL='C', LD_TRACE_LOADED_OBJECTS='1', LD_WARN='yes',
+                       LD_BIND_NOW='yes')
+    run = subprocess.run([LINKER, path], capture_output=True, text=True, env=environment, timeout=60)
     found = []
     for line in (run.stdout + run.stderr).splitlines():
         resolved = re.match(r'\s*(\S+) => (\S+)', line)
