@@ -9,8 +9,9 @@
 #include <ucontext.h>
 
 #include "core/guarded_copy.h"
+#include "core/thread.h"
 
-#define MOST_WATCHERS 2
+#define MOST_WATCHERS 3
 
 static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
 static struct sigaction before_segv, before_bus;
@@ -21,6 +22,17 @@ static uint32_t holders;
 static bool installed;                 /* atomic */
 static bool chained_segv, chained_bus; /* a later handler of the program may call softhca's */
 
+/* Blocks the signals that are blocked when the kernel calls the handler of @action. */
+static void fault_block_as(const struct sigaction *action, int signal, const ucontext_t *context)
+{
+	sigset_t blocked;
+
+	sigorset(&blocked, &context->uc_sigmask, &action->sa_mask);
+	if (!(action->sa_flags & SA_NODEFER))
+		sigaddset(&blocked, signal);
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+}
+
 /* Handles the fault as if softhca's handler were not installed. */
 static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
@@ -29,6 +41,7 @@ static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info,
 
 	if (now.sa_flags & SA_RESETHAND)
 		*before = plain;
+	fault_block_as(&now, signal, context);
 	if (now.sa_flags & SA_SIGINFO) {
 		now.sa_sigaction(signal, info, context);
 	} else if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN) {
@@ -80,8 +93,9 @@ static bool fault_handler_is_there(int signal)
 }
 
 /*
- * Installs the handler with the stack and mask of the current one. A handler that the program installed after softhca's
- * may call softhca's, so softhca's must not call it in turn.
+ * Installs the handler on the stack of the current one. It blocks all signals but those of faults, since a watcher may
+ * run the device. A handler that the program installed after softhca's may call softhca's, so softhca's must not call
+ * it in turn.
  */
 static void fault_handler_install(int signal, struct sigaction *before, bool *chained)
 {
@@ -92,8 +106,8 @@ static void fault_handler_install(int signal, struct sigaction *before, bool *ch
 		return;
 	*before = now;
 	*chained = true;
-	action.sa_flags = SA_SIGINFO | (now.sa_flags & (SA_ONSTACK | SA_NODEFER | SA_RESTART));
-	action.sa_mask = now.sa_mask;
+	action.sa_flags = SA_SIGINFO | SA_NODEFER | (now.sa_flags & (SA_ONSTACK | SA_RESTART));
+	thread_signals_to_block(&action.sa_mask);
 	if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
 		action.sa_flags |= SA_ONSTACK;
 	sigaction(signal, &action, NULL);
@@ -125,7 +139,7 @@ void fault_signal_hold(void)
 void fault_signal_release(void)
 {
 	pthread_mutex_lock(&lock);
-	if (!--holders && installed && !watchers[0]) {
+	if (!--holders && installed) {
 		__atomic_store_n(&installed, false, __ATOMIC_RELEASE);
 		fault_handler_remove(SIGSEGV, &before_segv, &chained_segv);
 		fault_handler_remove(SIGBUS, &before_bus, &chained_bus);
@@ -146,18 +160,25 @@ bool fault_signal_reaches_thread(void)
 	       !sigismember(&blocked, SIGBUS) && fault_handler_is_there(SIGSEGV) && fault_handler_is_there(SIGBUS);
 }
 
-void fault_signal_watch(fault_watcher *watcher)
+bool fault_signal_add(fault_watcher *watcher)
 {
 	int free = 0;
+	bool added;
 
 	pthread_mutex_lock(&lock);
 	while (free < MOST_WATCHERS && watchers[free] && watchers[free] != watcher)
 		free++;
-	if (free < MOST_WATCHERS && !watchers[free]) {
-		fault_handlers_install();
+	added = free < MOST_WATCHERS && !watchers[free];
+	if (added)
 		__atomic_store_n(&watchers[free], watcher, __ATOMIC_RELEASE);
-	}
 	pthread_mutex_unlock(&lock);
+	return added;
+}
+
+void fault_signal_watch(fault_watcher *watcher)
+{
+	if (fault_signal_add(watcher))
+		fault_signal_hold();
 }
 
 void fault_signal_before_fork(void)

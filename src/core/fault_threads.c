@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which threads would survive a fault. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/fault_signal.h"
+
+/* A status file has 1.5 kB. */
+enum { STATUS_BYTES = 4096 };
+
+static bool status_read(int tasks, const char *thread, char *status)
+{
+	char name[sizeof(((struct dirent *)NULL)->d_name) + sizeof("/status")];
+	ssize_t bytes;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/status", thread);
+	fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bytes = read(fd, status, STATUS_BYTES - 1);
+	close(fd);
+	status[bytes > 0 ? bytes : 0] = '\0';
+	return bytes > 0;
+}
+
+/* Returns the value of the line that begins with @key, or UINT64_MAX without one. */
+static uint64_t status_value(const char *status, const char *key, int base)
+{
+	const char *line = strstr(status, key);
+
+	return line ? strtoull(line + strlen(key), NULL, base) : UINT64_MAX;
+}
+
+static bool thread_takes_faults(const char *status)
+{
+	return !(status_value(status, "\nSigBlk:", 16) >> (SIGSEGV - 1) & 1) &&
+	       status_value(status, "\nTracerPid:", 10) == 0;
+}
+
+/* A thread that has ended meanwhile does not fault. */
+static bool threads_take_faults(DIR *tasks)
+{
+	char status[STATUS_BYTES];
+	const struct dirent *thread;
+
+	while ((thread = readdir(tasks)))
+		if (thread->d_name[0] != '.' && status_read(dirfd(tasks), thread->d_name, status) &&
+		    !thread_takes_faults(status))
+			return false;
+	return true;
+}
+
+bool fault_signal_reaches_all_threads(void)
+{
+	WITHOUT_CANCELLATION;
+	DIR *tasks;
+	bool all;
+
+	if (!fault_signal_reaches_thread())
+		return false;
+	tasks = opendir("/proc/self/task");
+	if (!tasks)
+		return false;
+	all = threads_take_faults(tasks);
+	closedir(tasks);
+	return all;
+}
