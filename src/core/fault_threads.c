@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which threads would survive a fault. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -10,25 +11,28 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/fault_signal.h"
 
 /* A status file has 1.5 kB. */
 enum { STATUS_BYTES = 4096 };
 
-static bool status_read(int tasks, const char *thread, char *status)
+/* Returns the bytes of the NUL-terminated status, or -1 with errno. */
+static ssize_t status_read(int tasks, const char *thread, char *status)
 {
 	char name[sizeof(((struct dirent *)NULL)->d_name) + sizeof("/status")];
 	ssize_t bytes;
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/status", thread);
-	fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+	/* Otherwise a program that closes all descriptors could open a file of its own with this number meanwhile. */
+	fd = descriptor_keep(openat(tasks, name, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
-		return false;
+		return -1;
 	bytes = read(fd, status, STATUS_BYTES - 1);
-	close(fd);
+	descriptor_close(fd);
 	status[bytes > 0 ? bytes : 0] = '\0';
-	return bytes > 0;
+	return bytes;
 }
 
 /* Returns the value of the line that begins with @key, or UINT64_MAX without one. */
@@ -39,21 +43,23 @@ static uint64_t status_value(const char *status, const char *key, int base)
 	return line ? strtoull(line + strlen(key), NULL, base) : UINT64_MAX;
 }
 
-static bool thread_takes_faults(const char *status)
+static bool thread_takes_faults(int tasks, const char *thread)
 {
+	char status[STATUS_BYTES];
+
+	/* A thread that has ended meanwhile does not fault. */
+	if (status_read(tasks, thread, status) < 0)
+		return errno == ENOENT || errno == ESRCH;
 	return !(status_value(status, "\nSigBlk:", 16) >> (SIGSEGV - 1) & 1) &&
 	       status_value(status, "\nTracerPid:", 10) == 0;
 }
 
-/* A thread that has ended meanwhile does not fault. */
 static bool threads_take_faults(DIR *tasks)
 {
-	char status[STATUS_BYTES];
 	const struct dirent *thread;
 
 	while ((thread = readdir(tasks)))
-		if (thread->d_name[0] != '.' && status_read(dirfd(tasks), thread->d_name, status) &&
-		    !thread_takes_faults(status))
+		if (thread->d_name[0] != '.' && !thread_takes_faults(dirfd(tasks), thread->d_name))
 			return false;
 	return true;
 }

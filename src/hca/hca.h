@@ -67,6 +67,7 @@ struct hca {
 	pthread_mutex_t atomic_lock;             /* leaf; atomics on memory other than one aligned word */
 	uint64_t next_serial;                    /* atomic; for keys */
 	uint64_t random_state;                   /* atomic; hca_random() */
+	uint32_t ring_receives;                  /* atomic; changes with each CQE of a receive in an exported ring */
 	const struct link *link;                 /* carries everything, regardless of settings (tests); or NULL */
 	struct filters *filters;                 /* filter/filter.h; or NULL */
 	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */

@@ -138,7 +138,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	id_table_init(&hca->deks, FIRST_NUMBER, (1u << LIMIT_LOG_MAX_DEK) + FIRST_NUMBER);
 	dm_pool_init(&hca->dm);
 	timers_init(&hca->timers, &progress_timer_thread);
-	watcher_init(hca->watcher);
+	watcher_init(hca->watcher, hca);
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->psv_lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);

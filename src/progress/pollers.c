@@ -8,6 +8,7 @@
 #include "core/cancellation.h"
 #include "core/compiler.h"
 #include "core/epoch.h"
+#include "core/timer.h"
 #include "hca/hca.h"
 #include "observe/counters.h"
 #include "progress/arrivals.h"
@@ -261,6 +262,28 @@ void progress_attend_end(void)
 	__atomic_sub_fetch(&pollers.attended, 1, __ATOMIC_RELAXED);
 	if (progress_has_pollers())
 		progress_before_sleep();
+}
+
+bool progress_poll_until(const uint32_t *count, uint32_t before, uint64_t ns)
+{
+	WITHOUT_CANCELLATION;
+	uint64_t end_ns = clock_now_ns() + ns;
+	bool changed;
+
+	if (!progress_has_pollers())
+		return true;
+	__atomic_add_fetch(&pollers.attended, 1, __ATOMIC_RELAXED);
+	/* Otherwise each arrival also wakes the device thread, which takes the processor from this one. */
+	pollers_request_disarm(true);
+	do {
+		progress_poll();
+		changed = __atomic_load_n(count, __ATOMIC_ACQUIRE) != before;
+	} while (!changed && clock_now_ns() < end_ns);
+	if (changed)
+		__atomic_sub_fetch(&pollers.attended, 1, __ATOMIC_RELAXED);
+	else
+		progress_attend_end();
+	return changed;
 }
 
 /* ---- for the device thread ------------------------------------------------------------------------------------- */

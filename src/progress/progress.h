@@ -136,6 +136,12 @@ void progress_attend_begin(void);
 void progress_attend_end(void);
 
 /**
+ * Polls for a thread of the program until *@count is not @before, or for @ns. Returns false in the latter case:
+ * arrivals wake the device thread from then on, while otherwise the program counts as polling for a while. No lock held.
+ */
+bool progress_poll_until(const uint32_t *count, uint32_t before, uint64_t ns);
+
+/**
  * Handles arrivals, for a timer that is about to treat silence as loss. Returns false if some may be left, because
  * another thread is polling or arrivals keep coming. No lock held.
  */

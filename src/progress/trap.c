@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doorbell registers that wake a sleeper. */
+/* Doorbell registers that trap stores. */
 #include "core/descriptor.h"
 #include "progress/trap.h"
 
@@ -12,8 +12,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define PAGE_BYTES 4096
 
 struct trap_page {
 	struct trap_page *next;
@@ -28,7 +26,7 @@ void trap_init(struct trap *trap)
 
 static struct uffdio_range page_range(const struct trap_page *page)
 {
-	return (struct uffdio_range){(uintptr_t)page->memory, PAGE_BYTES};
+	return (struct uffdio_range){(uintptr_t)page->memory, TRAP_PAGE_BYTES};
 }
 
 static void page_register(const struct trap *trap, struct trap_page *page)
@@ -41,8 +39,8 @@ static void page_register(const struct trap *trap, struct trap_page *page)
 /* Wakes threads blocked on the page, too. */
 static void page_make_present(const struct trap *trap, const struct trap_page *page)
 {
-	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
-	struct uffdio_copy copy = {.dst = (uintptr_t)page->memory, .src = (uintptr_t)zeros, .len = PAGE_BYTES};
+	static const uint8_t zeros[TRAP_PAGE_BYTES] __attribute__((aligned(TRAP_PAGE_BYTES)));
+	struct uffdio_copy copy = {.dst = (uintptr_t)page->memory, .src = (uintptr_t)zeros, .len = TRAP_PAGE_BYTES};
 	struct uffdio_range range = page_range(page);
 
 	if (page->reports && ioctl(trap->fd, UFFDIO_COPY, &copy))
@@ -70,12 +68,25 @@ void trap_open(struct trap *trap)
 	}
 }
 
+static bool page_set_writable(const struct trap_page *page, bool writable)
+{
+	return !mprotect(page->memory, TRAP_PAGE_BYTES, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+static void pages_make_writable(const struct trap *trap)
+{
+	for (const struct trap_page *page = trap->pages; page; page = page->next)
+		page_set_writable(page, true);
+}
+
 void trap_after_fork(struct trap *trap)
 {
 	if (trap->fd >= 0)
 		descriptor_close(trap->fd);
 	trap->fd = -1;
-	trap->armed = false;
+	if (trap->state == TRAP_FAULTS)
+		pages_make_writable(trap);
+	trap->state = TRAP_RELEASED;
 	for (struct trap_page *page = trap->pages; page; page = page->next)
 		page->reports = false;
 }
@@ -90,8 +101,10 @@ void trap_add(struct trap *trap, void *memory)
 	page->next = trap->pages;
 	trap->pages = page;
 	page_register(trap, page);
-	if (!trap->armed)
+	if (trap->state != TRAP_WAKES)
 		page_make_present(trap, page);
+	if (trap->state == TRAP_FAULTS)
+		page_set_writable(page, false);
 }
 
 void trap_remove(struct trap *trap, void *memory)
@@ -104,6 +117,8 @@ void trap_remove(struct trap *trap, void *memory)
 			continue;
 		if (page->reports)
 			ioctl(trap->fd, UFFDIO_UNREGISTER, &range);
+		if (trap->state == TRAP_FAULTS)
+			page_set_writable(page, true);
 		*link = page->next;
 		free(page);
 		return;
@@ -113,29 +128,60 @@ void trap_remove(struct trap *trap, void *memory)
 /* Fails for a page that is locked in memory (mlockall(2)). */
 static bool page_discard(const struct trap_page *page)
 {
-	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
+	return page->reports && !madvise(page->memory, TRAP_PAGE_BYTES, MADV_DONTNEED);
 }
 
 bool trap_arm(struct trap *trap)
 {
-	trap->armed = trap->pages;
-	for (struct trap_page *page = trap->pages; page && trap->armed; page = page->next)
-		trap->armed = page_discard(page);
-	if (trap->pages && !trap->armed)
+	bool armed = trap->pages;
+
+	for (struct trap_page *page = trap->pages; page && armed; page = page->next)
+		armed = page_discard(page);
+	trap->state = TRAP_WAKES;
+	if (!armed)
 		trap_release(trap);
-	return trap->armed;
+	return armed;
 }
 
-void trap_release(struct trap *trap)
+bool trap_protect(struct trap *trap)
+{
+	bool protected = trap->pages;
+
+	/* First, because a store may fault as soon as a page is protected. */
+	trap->state = TRAP_FAULTS;
+	for (struct trap_page *page = trap->pages; page && protected; page = page->next)
+	protected = page_set_writable(page, false);
+	if (!protected)
+		trap_release(trap);
+	return protected;
+}
+
+static void pages_make_present(const struct trap *trap)
 {
 	struct uffd_msg message;
 
 	/* The reports identify pages, but all are released anyway. */
 	while (descriptor_is_ours(trap->fd) && read(trap->fd, &message, sizeof(message)) == sizeof(message))
 		;
-	trap->armed = false;
 	for (struct trap_page *page = trap->pages; page; page = page->next)
 		page_make_present(trap, page);
+}
+
+void trap_release(struct trap *trap)
+{
+	if (trap->state == TRAP_FAULTS)
+		pages_make_writable(trap);
+	else
+		pages_make_present(trap);
+	trap->state = TRAP_RELEASED;
+}
+
+void *trap_page_at(const struct trap *trap, uintptr_t address)
+{
+	for (const struct trap_page *page = trap->pages; page; page = page->next)
+		if (address - (uintptr_t)page->memory < TRAP_PAGE_BYTES)
+			return page->memory;
+	return NULL;
 }
 
 /* Two registers of two halves, used alternately: in UARs of several registers they begin at 0x800 and 0xa00. */
@@ -160,7 +206,7 @@ bool trap_holds_doorbell(const struct trap *trap, uint32_t number)
 	uint64_t content;
 
 	/* A thread that reads an absent page would be blocked forever. */
-	if (trap->armed)
+	if (trap->state == TRAP_WAKES)
 		return false;
 	for (const struct trap_page *page = trap->pages; page; page = page->next) {
 		size_t at = 0;
@@ -175,7 +221,7 @@ void trap_clear_doorbell(struct trap *trap, uint32_t number)
 {
 	uint64_t content, *reg;
 
-	if (trap->armed)
+	if (trap->state == TRAP_WAKES)
 		return;
 	for (const struct trap_page *page = trap->pages; page; page = page->next)
 		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)

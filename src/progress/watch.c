@@ -43,11 +43,17 @@ enum {
 
 #define FOR_EVER UINT64_MAX
 
-void watcher_init(struct watcher *watcher)
+void watcher_init(struct watcher *watcher, struct hca *hca)
 {
-	*watcher = (struct watcher){.wake = -1};
+	pthread_mutexattr_t attr;
+
+	*watcher = (struct watcher){.wake = -1, .hca = hca};
 	trap_init(&watcher->trap);
-	pthread_mutex_init(&watcher->lock, NULL);
+	pthread_mutexattr_init(&attr);
+	/* A handler of the program may store to a register while the thread that it interrupts has the lock. */
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&watcher->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	pthread_cond_init(&watcher->stopped, NULL);
 }
 
@@ -77,7 +83,7 @@ void watcher_after_fork(struct watcher *watcher)
 		unlink_watch(watcher, watcher->first);
 	if (watcher->wake >= 0)
 		descriptor_close(watcher->wake);
-	watcher_init(watcher);
+	watcher_init(watcher, watcher->hca);
 	watcher->trap = trap;
 	trap_after_fork(&watcher->trap);
 }
@@ -163,26 +169,38 @@ static bool anything_changed(const struct watcher *watcher)
 	return false;
 }
 
-/* Rings all queues with changed records; returns true if any. The lock is held, but not while ringing. */
-static bool watcher_scan(struct watcher *watcher)
+static void watcher_ring(struct watcher *watcher, struct watch *watch)
+{
+	if (unlikely(watch->stale) && watch_is_fresh(watcher, watch))
+		watch_set_stale(watcher, watch, false);
+	watch_note_records(watch);
+	watcher->ringing = watch;
+	pthread_mutex_unlock(&watcher->lock);
+	watch->rung(watch);
+	pthread_mutex_lock(&watcher->lock);
+	watcher->ringing = NULL;
+	pthread_cond_broadcast(&watcher->stopped);
+}
+
+bool watcher_scan(struct watcher *watcher)
 {
 	bool rang = false;
 
-	read_umems(watcher);
-	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
-		if (!watch_is_rung(watcher, watch))
-			continue;
-		rang = true;
-		if (unlikely(watch->stale) && watch_is_fresh(watcher, watch))
-			watch_set_stale(watcher, watch, false);
-		watch_note_records(watch);
-		watcher->ringing = watch;
-		pthread_mutex_unlock(&watcher->lock);
-		watch->rung(watch);
-		pthread_mutex_lock(&watcher->lock);
-		watcher->ringing = NULL;
-		pthread_cond_broadcast(&watcher->stopped);
+	watcher->again = true;
+	if (watcher->scanning)
+		return false;
+	watcher->scanning = true;
+	while (watcher->again) {
+		watcher->again = false;
+		read_umems(watcher);
+		for (struct watch *watch = watcher->first; watch; watch = watch->next) {
+			if (!watch_is_rung(watcher, watch))
+				continue;
+			rang = true;
+			watcher_ring(watcher, watch);
+		}
 	}
+	watcher->scanning = false;
 	return rang;
 }
 
@@ -230,7 +248,7 @@ static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
 {
 	if (!watcher->first)
 		return FOR_EVER;
-	if (watcher->trap.armed || silent_ns / 8 > WATCH_LONGEST_SLEEP_NS)
+	if (watcher->trap.state == TRAP_WAKES || silent_ns / 8 > WATCH_LONGEST_SLEEP_NS)
 		return WATCH_LONGEST_SLEEP_NS;
 	return silent_ns / 8;
 }
@@ -312,8 +330,8 @@ static bool watcher_take_arrivals(struct watcher *watcher)
 }
 
 /*
- * Polls while there is activity, and a little longer. Returns the time of the latest. The lock is held, but released at
- * times.
+ * Polls while there is activity, and a little longer, or until the threads that store had better ring themselves.
+ * Returns the time of the latest activity. The lock is held, but released at times.
  */
 static uint64_t watcher_attend(struct watcher *watcher)
 {
@@ -321,11 +339,12 @@ static uint64_t watcher_attend(struct watcher *watcher)
 	uint64_t now_ns = pace.last_ns;
 
 	progress_attend_begin();
-	while (now_ns - pace.last_ns < WATCH_ACTIVE_NS) {
+	while (now_ns - pace.last_ns < WATCH_ACTIVE_NS && !stores_should_fault(watcher, now_ns)) {
 		bool busy = watcher_scan(watcher);
 
 		busy |= watcher_take_arrivals(watcher);
 		now_ns = clock_now_ns();
+		stores_note_scan(watcher, busy, now_ns);
 		pace_update(&pace, busy, now_ns);
 		pause_shortly(watcher, pace.spinning);
 	}
@@ -335,18 +354,36 @@ static uint64_t watcher_attend(struct watcher *watcher)
 	return pace.last_ns;
 }
 
+/* Returns while stores fault and none is missing. The lock is held, but not while sleeping. */
+static void leave_to_storing_threads(struct watcher *watcher)
+{
+	while (stores_still_fault(watcher)) {
+		pthread_mutex_unlock(&watcher->lock);
+		watcher_sleep(watcher, WATCH_LONGEST_SLEEP_NS);
+		pthread_mutex_lock(&watcher->lock);
+		/* Entries of receive queues, which have no register. */
+		watcher_scan(watcher);
+	}
+}
+
 static void *watcher_thread(void *argument)
 {
 	struct watcher *watcher = argument;
+	uint64_t last_ns;
 
 	thread_run_soon();
 	pthread_mutex_lock(&watcher->lock);
-	for (;;)
-		wait_for_ring(watcher, watcher_attend(watcher));
+	for (;;) {
+		last_ns = watcher_attend(watcher);
+		if (!stores_should_fault(watcher, clock_now_ns()))
+			wait_for_ring(watcher, last_ns);
+		else if (stores_begin_to_fault(watcher))
+			leave_to_storing_threads(watcher);
+	}
 	return NULL;
 }
 
-static void watcher_wake(const struct watcher *watcher)
+void watcher_wake(const struct watcher *watcher)
 {
 	if (descriptor_check(watcher->wake))
 		eventfd_write(watcher->wake, 1);
@@ -435,6 +472,8 @@ bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number
 		watch_read_records(watch);
 		watch_note_records(watch);
 		watch->number = number;
+		if (watcher->trap.state == TRAP_FAULTS)
+			trap_release(&watcher->trap);
 		trap_clear_doorbell(&watcher->trap, number);
 		stale = watch->seen[watch->count - 1];
 		watch_set_stale(watcher, watch, stale);
@@ -471,6 +510,8 @@ void unwatch_page(struct watcher *watcher, void *page)
 
 	pthread_mutex_lock(&watcher->lock);
 	trap_remove(&watcher->trap, page);
+	if (!watcher->trap.pages)
+		stores_end(watcher);
 	pthread_mutex_unlock(&watcher->lock);
 }
 

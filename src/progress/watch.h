@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "progress/storing_thread.h"
 #include "progress/trap.h"
 
 struct watch {
@@ -31,20 +32,25 @@ struct watch {
 	void (*rung)(struct watch *watch);
 };
 
+struct hca;
+
 struct watcher {
-	pthread_mutex_t lock;   /* covers all below, and watches; a leaf */
+	pthread_mutex_t lock;   /* covers all below, and watches; a leaf, and knows its owner */
 	pthread_cond_t stopped; /* a queue has been rung */
+	struct hca *hca;
 	struct watch *first;
 	struct watch *ringing; /* watch with a running function */
+	bool scanning, again;  /* a thread scans; another one asks it to scan once more */
 	uint32_t stale;        /* number of stale watches */
 	struct trap trap;
+	struct storing_thread stores;
 	pthread_t thread;
 	int wake; /* eventfd(2) that interrupts the thread's sleep */
 	bool started;
 	uint64_t checked_ns; /* used by the thread only: time of the latest check of its descriptors */
 };
 
-void watcher_init(struct watcher *watcher);
+void watcher_init(struct watcher *watcher, struct hca *hca);
 void watcher_after_fork(struct watcher *watcher);
 
 /**
@@ -65,6 +71,14 @@ bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number
 
 /** On return @rung is not running and will not run. No lock that @rung takes may be held. */
 void watch_stop(struct watcher *watcher, struct watch *watch);
+
+/**
+ * Rings all queues whose records have changed. If another thread does, it repeats that and this call returns at once.
+ * Returns true if any rang. The lock is held, but not while ringing.
+ */
+bool watcher_scan(struct watcher *watcher);
+/** Ends the thread's sleep. Any thread may call. */
+void watcher_wake(const struct watcher *watcher);
 
 /** As trap_add() and trap_remove(). Any thread may call. */
 void watch_page(struct watcher *watcher, void *page);

@@ -22,7 +22,13 @@
 static void set_armed(struct hca_cq *cq, bool armed)
 {
 	cq->armed = armed;
-	cq->attentive = armed || cq->umem;
+	cq->attentive = armed || cq->ring_exported;
+}
+
+/* A CQE of a message, for threads that poll until one has been received. Two at a time may count as one. */
+static void count_received(struct hca *hca)
+{
+	__atomic_store_n(&hca->ring_receives, hca->ring_receives + 1, __ATOMIC_RELEASE);
 }
 
 static void cq_fire(struct hca_cq *cq)
@@ -321,6 +327,8 @@ void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 {
 	if (cq->umem)
 		umem_copy_out(cq);
+	if (cq->ring_exported && op_own >> 4 != MLX5_CQE_REQ)
+		count_received(cq->context->hca);
 	if (event) {
 		cq->forced = true;
 		cq->forced_index = cq->producer_index;
@@ -401,7 +409,10 @@ static void cq_watch_rung(struct watch *watch)
 
 int hca_cq_watch(struct hca_cq *cq)
 {
+	queue_lock(&cq->lock);
 	__atomic_store_n(&cq->ring_exported, true, __ATOMIC_RELAXED);
+	cq->attentive = true;
+	queue_unlock(&cq->lock);
 	/* The consumer index is not watched: it moves with every poll. */
 	return watch_start(cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
 			   cq_watch_rung);

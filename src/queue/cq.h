@@ -29,7 +29,7 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
-	bool attentive;   /* each CQE needs more work: the CQ is armed or in a umem */
+	bool attentive;   /* each CQE needs more work: the CQ is armed or exported */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;

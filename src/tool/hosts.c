@@ -63,7 +63,6 @@ static void hosts_options_parse(int argc, char **argv, struct hosts_run *run, st
 	static char default_shell[] = "/bin/sh";
 	static char *shell[2];
 	const char *own[OWN_OPTION_COUNT] = {0};
-	char error[64];
 	int program;
 
 	/* The number precedes the options, except --help. */
@@ -87,10 +86,7 @@ static void hosts_options_parse(int argc, char **argv, struct hosts_run *run, st
 		tool_fail(EXIT_WRONG_USE, "hosts: give either a program or --shell (try softhca --help)");
 	shell[0] = getenv("SHELL") ? getenv("SHELL") : default_shell;
 	run->program = run->shell ? shell : &argv[program];
-	if (settings->origin[SETTING_EXPLAIN] == ORIGIN_DEFAULT)
-		setting_parse(settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
-	if (settings->origin[SETTING_PCI] == ORIGIN_DEFAULT && run->presence)
-		setting_parse(settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
+	run_defaults(settings, run->presence);
 }
 
 /* ---- the directory of the run -------------------------------------------------------------------------------------- */

@@ -95,6 +95,9 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 /** Exits with one line if an output cannot be opened. Creates no files. */
 void outputs_check(const struct settings *settings);
 
+/** Sets what the user left to default as `softhca run` does; @presence: with files of the device. */
+void run_defaults(struct settings *settings, bool presence);
+
 /** Replaces each %p by the number of this process. Exits with one line about @option if the result is too long. */
 void output_path(const char *option, const char *path, char *out, size_t size);
 

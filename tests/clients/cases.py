@@ -389,7 +389,7 @@ def rdmacm():
 
 def ucx_batches(tls, links=(SHM, UDP), **env):
     """All tests of UCP, over the transports @tls."""
-    options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
+    options = ' '.join(f'{name.removeprefix("UCX_")}={value}' for name, value in env.items())
     return [Case(f'ucx_perftest {tls} {options}'.strip(), 'ucx_perftest -p {port} -b {directory}/ucp', batch, presence=True, links=links,
                  batch='ucp', env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
 
@@ -446,7 +446,7 @@ def migrations(*capabilities):
 
 
 def mpis(program, ranks, tls, links=(SHM, UDP), **env):
-    options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
+    options = ' '.join(f'{name.removeprefix("UCX_")}={value}' for name, value in env.items())
     return [Case(f'mpirun {program}, {ranks} ranks, {tls} {options}'.strip(), '', mpi, ranks=ranks, program=program, presence=True,
                  links=links, env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
 
@@ -564,8 +564,9 @@ GROUPS = {
         mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)) +
         # Objects by command, requested explicitly: UCX has no such transport on a device that it considers to lack
         # DEVX.
-        ucx_batches('rc_x', links=(SHM,), **DEVX) +
-        mpis('mpi_program 5', 2, 'rc_x', links=(UDP,), **DEVX) + mpis('mpi_program 5', 2, 'dc_x', links=(UDP,), **DEVX) +
+        ucx_batches('rc_x', links=(SHM,), **DEVX, SOFTHCA_DOORBELLS='trap') +
+        mpis('mpi_program 5', 2, 'rc_x', links=(UDP,), **DEVX, SOFTHCA_DOORBELLS='trap') +
+        mpis('mpi_program 5', 2, 'dc_x', links=(UDP,), **DEVX) +
         mpis('mpi_program 5', 2, 'ud_x', links=(SHM,), **DEVX) + mpis('mpi_program 5', 2, 'all', links=(UDP,), UCX_TLS='all', **DEVX) +
         mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), **DEVX, UCX_IB_MLX5_DEVX_OBJECTS='rcqp,dct'),
     'dpdk': dpdk(),

@@ -11,9 +11,9 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-OPTIONS = ['profile', 'devices', 'device-name', 'pci', 'explain', 'lint', 'color', 'capture', 'keys', 'seed', 'gids', 'link', 'faults', 'counters',
-           'timeline', 'timeline-records', 'roce-port', 'peer-silence', 'mtu', 'cm-response-timeout', 'cm-retries', 'cm-packet-lifetime', 'cm-grace-ms',
-           'crypto', 'crypto-tweak', 'crypto-file']
+OPTIONS = ['profile', 'devices', 'device-name', 'pci', 'doorbells', 'explain', 'lint', 'color', 'capture', 'keys', 'seed', 'gids',
+           'link', 'faults', 'counters', 'timeline', 'timeline-records', 'roce-port', 'peer-silence', 'mtu', 'cm-response-timeout',
+           'cm-retries', 'cm-packet-lifetime', 'cm-grace-ms', 'crypto', 'crypto-tweak', 'crypto-file']
 
 
 def environment_of(*arguments, env=None):
@@ -301,10 +301,12 @@ class Settings(unittest.TestCase):
 
     def test_unset_stays_unset(self):
         names = {name for name in environment_of() if name.startswith('SOFTHCA_')}
-        self.assertEqual(names, {'SOFTHCA_EXPLAIN', 'SOFTHCA_PCI', 'SOFTHCA_RUN_OPTIONS'})
+        self.assertEqual(names, {'SOFTHCA_DOORBELLS', 'SOFTHCA_EXPLAIN', 'SOFTHCA_PCI', 'SOFTHCA_RUN_OPTIONS'})
 
     def test_devices_are_on_pci_by_default(self):
         self.assertEqual(environment_of()['SOFTHCA_PCI'], 'on')
+        self.assertEqual(environment_of()['SOFTHCA_DOORBELLS'], 'auto')
+        self.assertEqual(environment_of(env={'SOFTHCA_DOORBELLS': 'trap'})['SOFTHCA_DOORBELLS'], 'trap')
         self.assertEqual(environment_of(env={'SOFTHCA_PCI': 'off'})['SOFTHCA_PCI'], 'off')
         self.assertEqual(environment_of('--pci', 'off')['SOFTHCA_PCI'], 'off')
         self.assertNotIn('SOFTHCA_PCI', environment_of('--no-presence'))

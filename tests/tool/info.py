@@ -37,7 +37,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(settings(info()), {
             'SOFTHCA_PROFILE': ('man', 'default'), 'SOFTHCA_DEVICES': ('1', 'default'),
             'SOFTHCA_DEVICE_NAME': ('mlx5_', 'default'), 'SOFTHCA_PCI': ('off', 'default'), 'SOFTHCA_EXPLAIN': ('off', 'default'),
-            'SOFTHCA_LINT': ('off', 'default'),
+            'SOFTHCA_DOORBELLS': ('scan', 'default'), 'SOFTHCA_LINT': ('off', 'default'),
             'SOFTHCA_COLOR': ('auto', 'default'), 'SOFTHCA_CAPTURE': ('off', 'default'), 'SOFTHCA_KEYS': ('off', 'default'),
             'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
             'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),

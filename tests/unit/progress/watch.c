@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "../support/arrivals.h"
+#include "hca/hca.h"
 #include "progress/watch.h"
 #include "process/commands.h"
 
@@ -29,6 +30,8 @@ struct queue {
 	uint32_t hold_us; /* duration of a ring */
 };
 
+/* Stores fault in no test. */
+static struct hca device = {.settings.doorbells = DOORBELLS_SCAN};
 static struct watcher watchers[24], *watcher;
 static struct queue queue;
 static uint64_t *page;
@@ -71,7 +74,7 @@ static void new_watcher(void)
 
 	assert_true(used < sizeof(watchers) / sizeof(watchers[0]));
 	watcher = &watchers[used++];
-	watcher_init(watcher);
+	watcher_init(watcher, &device);
 	memset(&queue, 0, sizeof(queue));
 }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Stores to doorbell registers that ring on the storing thread (DESIGN.md, The storing thread): the store raises
+ * SIGSEGV, and the handler skips it, rings the queues, and polls for an answer as ibv_poll_cq(3) would. The watcher
+ * sleeps meanwhile. Used while processors are short, because the watcher would wait for one at each look.
+ *
+ * Not used while a thread blocks SIGSEGV, which would end the process, a debugger is attached, the program has
+ * replaced the handler, or a doorbell record is stale (watch.h), for which the stored value counts.
+ *
+ * Owned by struct watcher; its lock covers all.
+ */
+#ifndef SOFTHCA_PROGRESS_STORING_THREAD_H
+#define SOFTHCA_PROGRESS_STORING_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct watcher;
+
+struct storing_thread {
+	bool holds;             /* fault_signal_hold() was called */
+	bool refused;           /* a thread had too little stack for the device */
+	uint32_t count;         /* stores that have rung */
+	uint32_t count_before;  /* at the last look of the watcher */
+	uint32_t vain;          /* consecutive polls without an answer */
+	uint32_t answers;       /* since stores fault */
+	uint32_t failures;      /* consecutive times that stores faulted in vain */
+	uint64_t not_before_ns; /* CLOCK_MONOTONIC */
+	/* Scans of the watcher: since when, how many, how many found a doorbell. */
+	uint64_t scans_since_ns;
+	uint32_t scans, scans_rung;
+};
+
+/** Notes a scan of the watcher at @now_ns, and whether it found anything. */
+void stores_note_scan(struct watcher *watcher, bool rang, uint64_t now_ns);
+
+/** Returns true if stores should fault now. */
+bool stores_should_fault(const struct watcher *watcher, uint64_t now_ns);
+
+/** Makes stores fault. Returns false, and tries again later, if they cannot. */
+bool stores_begin_to_fault(struct watcher *watcher);
+
+/** Returns false, with all registers released, if stores do not fault or should no longer. */
+bool stores_still_fault(struct watcher *watcher);
+
+/** Ends the need of a handler of SIGSEGV, when no register is left. */
+void stores_end(struct watcher *watcher);
+
+#endif

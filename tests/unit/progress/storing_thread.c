@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * progress/storing_thread: a store to a doorbell register rings on its thread, before the next instruction, unless the
+ * process could not survive the fault; then the watcher notices it as ever.
+ */
+#include "test_case.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/timer.h"
+#include "hca/hca.h"
+#include "progress/store_decode.h"
+#include "progress/watch.h"
+
+enum { PAGE = 4096, REGISTER = 0x800, WATCHERS = 24, PATIENCE_MS = 10000 };
+
+struct queue {
+	struct watch watch;
+	uint32_t records[2];
+	uint32_t count;   /* atomic: number of rings */
+	pthread_t ringer; /* thread of the latest */
+};
+
+static struct hca devices[WATCHERS];
+static struct watcher watchers[WATCHERS], *watcher;
+static struct queue queue;
+static uint8_t *page;
+
+static void sleep_ms(uint32_t ms)
+{
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+static void rung(struct watch *watch)
+{
+	struct queue *of = (struct queue *)watch;
+
+	of->ringer = pthread_self();
+	__atomic_add_fetch(&of->count, 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t times_rung(const struct queue *of)
+{
+	return __atomic_load_n(&of->count, __ATOMIC_ACQUIRE);
+}
+
+static uint8_t *new_page(void)
+{
+	void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	return memory;
+}
+
+static enum trap_state trap_state(void)
+{
+	enum trap_state state;
+
+	pthread_mutex_lock(&watcher->lock);
+	state = watcher->trap.state;
+	pthread_mutex_unlock(&watcher->lock);
+	return state;
+}
+
+static bool becomes(enum trap_state state)
+{
+	for (int i = 0; i < PATIENCE_MS && trap_state() != state; i++)
+		sleep_ms(1);
+	return trap_state() == state;
+}
+
+/* A watcher cannot be ended: each test leaves one asleep. */
+static void new_watcher(void)
+{
+	static size_t used;
+	struct hca *hca = &devices[used];
+
+	watcher = &watchers[used++];
+	settings_default(&hca->settings);
+	hca->settings.doorbells = DOORBELLS_TRAP;
+	hca->watcher = watcher;
+	the_registry.devices = devices;
+	the_registry.count = used;
+	watcher_init(watcher, hca);
+	memset(&queue, 0, sizeof(queue));
+	page = new_page();
+	watch_page(watcher, page);
+	assert_int_equal(watch_start(watcher, &queue.watch, queue.records, 2, rung), 0);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	if (!watcher)
+		return 0;
+	watch_stop(watcher, &queue.watch);
+	unwatch_page(watcher, page);
+	munmap(page, PAGE);
+	watcher = NULL;
+	return 0;
+}
+
+static void store_to(uint8_t *memory, struct queue *of)
+{
+	__atomic_store_n(&of->records[1], of->records[1] + 1, __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)(memory + REGISTER), of->records[1], __ATOMIC_RELEASE);
+}
+
+static void store(struct queue *of)
+{
+	store_to(page, of);
+}
+
+/* In the case itself, because cmocka installs handlers before it. */
+static void begin(void)
+{
+	if (!store_decode_works())
+		skip();
+	new_watcher();
+	assert_true(becomes(TRAP_FAULTS));
+}
+
+/* The watcher tries again when something rings. */
+static void expect_faults_again(void)
+{
+	for (int i = 0; i < PATIENCE_MS && trap_state() != TRAP_FAULTS; i++) {
+		store(&queue);
+		sleep_ms(1);
+	}
+	assert_int_equal(trap_state(), TRAP_FAULTS);
+}
+
+static bool is_rung(const struct queue *of, uint32_t count)
+{
+	for (int i = 0; i < PATIENCE_MS && times_rung(of) < count; i++)
+		sleep_ms(1);
+	return times_rung(of) >= count;
+}
+
+/* Rings are those of the watcher, and the store arrives in memory. */
+static void expect_watcher(void)
+{
+	uint32_t count = times_rung(&queue);
+
+	store(&queue);
+	assert_true(is_rung(&queue, count + 1));
+	assert_false(pthread_equal(queue.ringer, pthread_self()));
+}
+
+/* At its regular looks the watcher may be first: once in 20 ms. */
+static void expect_this_thread(void)
+{
+	uint32_t at_once = 0;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t count = times_rung(&queue);
+
+		store(&queue);
+		at_once += times_rung(&queue) == count + 1 && pthread_equal(queue.ringer, pthread_self());
+		assert_true(is_rung(&queue, count + 1));
+	}
+	assert_true(at_once >= 90);
+}
+
+/* ---- the storing thread ------------------------------------------------------------------------------------------ */
+
+TEST(rings_at_once)
+{
+	begin();
+	expect_this_thread();
+	/* Nothing reaches the register. */
+	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), 0);
+}
+
+/* Records without a register, as those of receive queues. */
+TEST(watcher_looks_too)
+{
+	begin();
+	__atomic_store_n(&queue.records[0], 7, __ATOMIC_RELEASE);
+	assert_true(is_rung(&queue, 1));
+	assert_int_equal(trap_state(), TRAP_FAULTS);
+	expect_this_thread();
+}
+
+TEST(pages_come_and_go)
+{
+	uint8_t *other = new_page();
+
+	begin();
+	watch_page(watcher, other);
+	store_to(other, &queue);
+	assert_true(is_rung(&queue, 1));
+	assert_int_equal(*(volatile uint64_t *)(other + REGISTER), 0);
+	unwatch_page(watcher, other);
+	/* Memory of the program again. */
+	*(volatile uint64_t *)(other + REGISTER) = 7;
+	assert_int_equal(*(volatile uint64_t *)(other + REGISTER), 7);
+	munmap(other, PAGE);
+	expect_this_thread();
+}
+
+static void *store_often(void *argument)
+{
+	struct queue *of = argument;
+
+	for (int i = 0; i < 5000; i++)
+		store(of);
+	return NULL;
+}
+
+/* Each has its queue; the last value of each is seen. */
+TEST(several_threads)
+{
+	enum { THREADS = 4 };
+	static struct queue many[THREADS];
+	pthread_t threads[THREADS];
+
+	memset(many, 0, sizeof(many));
+	begin();
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(watch_start(watcher, &many[i].watch, many[i].records, 2, rung), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, store_often, &many[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < THREADS; i++) {
+		for (int wait = 0; wait < PATIENCE_MS && many[i].watch.seen[1] != 5000; wait++)
+			sleep_ms(1);
+		watch_stop(watcher, &many[i].watch);
+		assert_int_equal(many[i].watch.seen[1], 5000);
+	}
+}
+
+/* ---- stores that must not fault ---------------------------------------------------------------------------------- */
+
+/* The kernel ends a process whose fault is blocked. */
+static void *block_and_store(void *argument)
+{
+	sigset_t blocked;
+
+	(void)argument;
+	sigfillset(&blocked);
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+	assert_true(becomes(TRAP_RELEASED) || becomes(TRAP_WAKES));
+	for (int i = 0; i < 20; i++) {
+		expect_watcher();
+		sleep_ms(10);
+	}
+	return NULL;
+}
+
+TEST(blocked_signal)
+{
+	pthread_t thread;
+
+	begin();
+	assert_int_equal(pthread_create(&thread, NULL, block_and_store, NULL), 0);
+	pthread_join(thread, NULL);
+	/* When it has ended. */
+	expect_faults_again();
+	expect_this_thread();
+}
+
+static void on_signal(int signal)
+{
+	_exit(signal);
+}
+
+TEST(program_replaces_the_handler)
+{
+	const struct sigaction own = {.sa_handler = on_signal};
+	struct sigaction before;
+
+	begin();
+	assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
+	while (trap_state() == TRAP_FAULTS)
+		sleep_ms(1);
+	expect_watcher();
+	sigaction(SIGSEGV, &before, NULL);
+	expect_faults_again();
+	expect_this_thread();
+}
+
+/* An exchange is no plain store: it runs, and the watcher notices it. */
+TEST(other_instruction)
+{
+	begin();
+	__atomic_store_n(&queue.records[1], 1, __ATOMIC_RELEASE);
+	assert_int_equal(__atomic_exchange_n((uint64_t *)(page + REGISTER), 5, __ATOMIC_SEQ_CST), 0);
+	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), 5);
+	assert_true(is_rung(&queue, 1));
+}
+
+/* A doorbell record that does not count until its register is written (watch_restart()). */
+TEST(stale_record)
+{
+	begin();
+	store(&queue);
+	assert_true(watch_restart(watcher, &queue.watch, 0x1234));
+	*(volatile uint64_t *)(page + REGISTER) = (uint64_t)htobe32(0x1234 << 8) << 32;
+	assert_true(is_rung(&queue, 2));
+	expect_faults_again();
+	expect_this_thread();
+}
+
+static bool stores_are_refused(void)
+{
+	bool refused;
+
+	pthread_mutex_lock(&watcher->lock);
+	refused = watcher->stores.refused;
+	pthread_mutex_unlock(&watcher->lock);
+	return refused;
+}
+
+static void *store_on_small_stack(void *argument)
+{
+	static uint8_t memory[1 << 16];
+	const stack_t small = {.ss_sp = memory, .ss_size = 16384};
+
+	(void)argument;
+	sigaltstack(&small, NULL);
+	/* Starting a thread blocks all signals for a moment, which may have released the page. */
+	for (int i = 0; i < PATIENCE_MS && !stores_are_refused(); i++) {
+		uint32_t count = times_rung(&queue);
+
+		store(&queue);
+		assert_true(is_rung(&queue, count + 1));
+		sleep_ms(1);
+	}
+	expect_watcher();
+	return NULL;
+}
+
+static void in_process_with_small_stack(void)
+{
+	pthread_t thread;
+
+	/* cmocka's handler uses no other stack. */
+	signal(SIGSEGV, SIG_DFL);
+	new_watcher();
+	if (!becomes(TRAP_FAULTS) || pthread_create(&thread, NULL, store_on_small_stack, NULL))
+		_exit(1);
+	pthread_join(thread, NULL);
+	_exit(stores_are_refused() ? 0 : 2);
+}
+
+static void expect_success_of(void (*body)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(60);
+		body();
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+TEST(small_signal_stack)
+{
+	if (!store_decode_works())
+		skip();
+	expect_success_of(in_process_with_small_stack);
+}
+
+static void in_child(void)
+{
+	watcher_after_fork(watcher);
+	store(&queue);
+	_exit(times_rung(&queue));
+}
+
+TEST(forked_child)
+{
+	begin();
+	expect_success_of(in_child);
+	expect_this_thread();
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	store(&queue);
+}
+
+/* A handler of the program stores while the thread that it interrupts holds the lock of the watcher. */
+TEST(store_under_the_lock)
+{
+	struct sigaction action = {.sa_handler = on_alarm};
+
+	begin();
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_mutex_lock(&watcher->lock);
+	raise(SIGUSR1);
+	pthread_mutex_unlock(&watcher->lock);
+	assert_true(is_rung(&queue, 1));
+}
+
+int main(void)
+{
+	return run_cases(.teardown = end);
+}
