@@ -354,7 +354,7 @@ static uint64_t watcher_attend(struct watcher *watcher)
 	return pace.last_ns;
 }
 
-/* Returns while stores fault and none is missing. The lock is held, but not while sleeping. */
+/* Sleeps while stores fault, but for a look now and then. The lock is held, but not while sleeping. */
 static void leave_to_storing_threads(struct watcher *watcher)
 {
 	while (stores_still_fault(watcher)) {

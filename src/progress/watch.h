@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Polling of exported queues (mlx5dv_init_obj(3), DESIGN.md). Their doorbell records contain all necessary state
- * (mlx5-formats 1.16), so a thread scans them.
+ * (mlx5-formats 1.16), so a thread scans them, or the thread that stores to a doorbell register (storing_thread.h).
  *
  * A watch is embedded in its queue, which stops it before it is freed. The thread, one per device, holds no lock while
- * a queue is rung. In a forked child nothing is watched.
+ * a queue is rung; one thread at a time rings. In a forked child nothing is watched.
  */
 #ifndef SOFTHCA_PROGRESS_WATCH_H
 #define SOFTHCA_PROGRESS_WATCH_H
@@ -54,9 +54,9 @@ void watcher_init(struct watcher *watcher, struct hca *hca);
 void watcher_after_fork(struct watcher *watcher);
 
 /**
- * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop().
- * During the call, watch->seen has the new values. A watch that already runs is left unchanged. Returns 0, or -EAGAIN
- * without a thread. Any thread may call.
+ * Calls @rung whenever one of the @count (1 or 2) @records has changed, until watch_stop(), on the watcher's thread or
+ * in a handler of SIGSEGV on the thread that stores to a doorbell register. During the call, watch->seen has the new
+ * values. A watch that already runs is left unchanged. Returns 0, or -EAGAIN without a thread. Any thread may call.
  */
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch));
