@@ -483,6 +483,51 @@ TEST(takes_arrivals)
 	assert_true(arrive());
 }
 
+/* ---- two threads that scan -------------------------------------------------------------------------------------- */
+
+static bool may_end; /* atomic */
+
+static void rung_until_it_may_end(struct watch *watch)
+{
+	rung(watch);
+	while (!__atomic_load_n(&may_end, __ATOMIC_ACQUIRE))
+		sleep_us(100);
+}
+
+static void *scan(void *argument)
+{
+	bool *rang = argument;
+
+	pthread_mutex_lock(&watcher->lock);
+	*rang = watcher_scan(watcher);
+	pthread_mutex_unlock(&watcher->lock);
+	return NULL;
+}
+
+/* The first rings what changes meanwhile, wherever it is in the list; the second does not wait. */
+TEST_WITH(scan_during_a_scan, NULL, NULL)
+{
+	struct queue newer = {0};
+	bool first = false, second = true;
+	pthread_t thread;
+
+	new_watcher();
+	watcher->started = true; /* no thread besides these */
+	assert_int_equal(watch_start(watcher, &queue.watch, queue.records, 2, rung_until_it_may_end), 0);
+	assert_int_equal(watch_start(watcher, &newer.watch, newer.records, 2, rung), 0);
+	queue.records[1] = 1;
+	assert_int_equal(pthread_create(&thread, NULL, scan, &first), 0);
+	assert_true(wait_for(&queue, 1));
+	newer.records[1] = 1;
+	scan(&second);
+	assert_false(second);
+	assert_int_equal(times_rung(&newer), 0);
+	__atomic_store_n(&may_end, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_true(first);
+	assert_int_equal(times_rung(&newer), 1);
+}
+
 /* ---- end of a watch -------------------------------------------------------------------------------------------- */
 
 TEST(stopping_waits)
