@@ -96,25 +96,33 @@ static bool device_is_interrupted(void)
 	return epoch_this_thread && epoch_this_thread->depth;
 }
 
+/* Returns true if the storing thread should wait for an answer: not in streams, but it tries again now and then. */
+static bool stores_may_be_answered(const struct storing_thread *stores)
+{
+	return stores->vain < STORES_VAIN || stores->count % STORES_ANSWERS == 0;
+}
+
 /* The lock is held, and released. */
 static void stores_ring(struct watcher *watcher, bool sends)
 {
 	struct storing_thread *stores = &watcher->stores;
 	uint32_t before = __atomic_load_n(&watcher->hca->ring_receives, __ATOMIC_ACQUIRE);
-	bool forced = watcher->hca->settings.doorbells == DOORBELLS_TRAP;
-	bool answered;
+	bool answered, polls;
 
 	stores->count++;
+	polls = sends && stores_may_be_answered(stores);
 	watcher_scan(watcher);
 	pthread_mutex_unlock(&watcher->lock);
 	/* A program that arms a CQ is about to sleep. */
-	if (!sends || (forced && stores->vain >= STORES_VAIN))
+	if (!sends && progress_has_pollers())
+		progress_before_sleep();
+	if (!polls)
 		return;
 	answered = progress_poll_until(&watcher->hca->ring_receives, before, STORES_POLL_NS);
 	pthread_mutex_lock(&watcher->lock);
 	stores->answers += answered;
 	stores->vain = answered ? 0 : stores->vain + 1;
-	if (stores->vain >= STORES_VAIN && !forced) {
+	if (stores->vain >= STORES_VAIN && watcher->hca->settings.doorbells != DOORBELLS_TRAP) {
 		stores_stop_faulting(watcher);
 		stores_pause(stores, stores->answers < STORES_ANSWERS);
 	}
@@ -133,7 +141,7 @@ static bool stores_handle(struct watcher *watcher, uintptr_t address, ucontext_t
 	/* Otherwise it was released after the fault: the store runs again. */
 	if (watcher->trap.state == TRAP_FAULTS) {
 		watcher->stores.refused |= !fault_signal_has_stack(context, STORES_STACK_BYTES);
-		if (!watcher->stores.refused && !watcher->stale && !device_is_interrupted() &&
+		if (!watcher->stores.refused && !device_is_interrupted() &&
 		    stores_skip(context, (uintptr_t)page, TRAP_PAGE_BYTES)) {
 			stores_ring(watcher, address - (uintptr_t)page >= SEND_REGISTERS);
 			return true;
@@ -208,7 +216,7 @@ bool stores_still_fault(struct watcher *watcher)
 	stores->count_before = stores->count;
 	if (watcher->trap.state != TRAP_FAULTS)
 		return false;
-	if (!idle && !watcher->stale && fault_signal_reaches_all_threads())
+	if (!idle && fault_signal_reaches_all_threads())
 		return true;
 	trap_release(&watcher->trap);
 	stores_pause(stores, false);

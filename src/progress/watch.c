@@ -472,6 +472,7 @@ bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number
 		watch_read_records(watch);
 		watch_note_records(watch);
 		watch->number = number;
+		/* A store that faults does not reach the register, which counts while the record is stale. */
 		if (watcher->trap.state == TRAP_FAULTS)
 			trap_release(&watcher->trap);
 		trap_clear_doorbell(&watcher->trap, number);

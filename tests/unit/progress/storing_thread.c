@@ -11,12 +11,14 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../support/arrivals.h"
 #include "core/timer.h"
 #include "hca/hca.h"
 #include "progress/store_decode.h"
 #include "progress/watch.h"
+#include "process/commands.h"
 
-enum { PAGE = 4096, REGISTER = 0x800, WATCHERS = 24, PATIENCE_MS = 10000 };
+enum { PAGE = 4096, REGISTER = 0x800, CQ_REGISTER = 0x20, WATCHERS = 24, PATIENCE_MS = 10000 };
 
 struct queue {
 	struct watch watch;
@@ -25,7 +27,6 @@ struct queue {
 	pthread_t ringer; /* thread of the latest */
 };
 
-static struct hca devices[WATCHERS];
 static struct watcher watchers[WATCHERS], *watcher;
 static struct queue queue;
 static uint8_t *page;
@@ -79,14 +80,12 @@ static bool becomes(enum trap_state state)
 static void new_watcher(void)
 {
 	static size_t used;
-	struct hca *hca = &devices[used];
+	struct hca *hca = hca_device(0);
 
+	assert_non_null(hca);
 	watcher = &watchers[used++];
-	settings_default(&hca->settings);
 	hca->settings.doorbells = DOORBELLS_TRAP;
 	hca->watcher = watcher;
-	the_registry.devices = devices;
-	the_registry.count = used;
 	watcher_init(watcher, hca);
 	memset(&queue, 0, sizeof(queue));
 	page = new_page();
@@ -117,30 +116,37 @@ static void store(struct queue *of)
 	store_to(page, of);
 }
 
+static bool is_rung(const struct queue *of, uint32_t count)
+{
+	for (int i = 0; i < PATIENCE_MS && times_rung(of) < count; i++)
+		sleep_ms(1);
+	return times_rung(of) >= count;
+}
+
+/*
+ * Rings until stores fault: the watcher tries again when something rings, and at first it may find that its creator still
+ * blocks all signals.
+ */
+static void expect_faults(void)
+{
+	for (int i = 0; i < PATIENCE_MS && trap_state() != TRAP_FAULTS; i++) {
+		uint32_t count = times_rung(&queue);
+
+		store(&queue);
+		assert_true(is_rung(&queue, count + 1));
+		sleep_ms(1);
+	}
+	assert_int_equal(trap_state(), TRAP_FAULTS);
+}
+
 /* In the case itself, because cmocka installs handlers before it. */
 static void begin(void)
 {
 	if (!store_decode_works())
 		skip();
 	new_watcher();
-	assert_true(becomes(TRAP_FAULTS));
-}
-
-/* The watcher tries again when something rings. */
-static void expect_faults_again(void)
-{
-	for (int i = 0; i < PATIENCE_MS && trap_state() != TRAP_FAULTS; i++) {
-		store(&queue);
-		sleep_ms(1);
-	}
-	assert_int_equal(trap_state(), TRAP_FAULTS);
-}
-
-static bool is_rung(const struct queue *of, uint32_t count)
-{
-	for (int i = 0; i < PATIENCE_MS && times_rung(of) < count; i++)
-		sleep_ms(1);
-	return times_rung(of) >= count;
+	expect_faults();
+	queue.count = 0;
 }
 
 /* Rings are those of the watcher, and the store arrives in memory. */
@@ -172,10 +178,13 @@ static void expect_this_thread(void)
 
 TEST(rings_at_once)
 {
+	uint64_t content;
+
 	begin();
+	content = *(volatile uint64_t *)(page + REGISTER);
 	expect_this_thread();
 	/* Nothing reaches the register. */
-	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), 0);
+	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), content);
 }
 
 /* Records without a register, as those of receive queues. */
@@ -263,7 +272,7 @@ TEST(blocked_signal)
 	assert_int_equal(pthread_create(&thread, NULL, block_and_store, NULL), 0);
 	pthread_join(thread, NULL);
 	/* When it has ended. */
-	expect_faults_again();
+	expect_faults();
 	expect_this_thread();
 }
 
@@ -283,7 +292,7 @@ TEST(program_replaces_the_handler)
 		sleep_ms(1);
 	expect_watcher();
 	sigaction(SIGSEGV, &before, NULL);
-	expect_faults_again();
+	expect_faults();
 	expect_this_thread();
 }
 
@@ -291,9 +300,9 @@ TEST(program_replaces_the_handler)
 TEST(other_instruction)
 {
 	begin();
-	__atomic_store_n(&queue.records[1], 1, __ATOMIC_RELEASE);
-	assert_int_equal(__atomic_exchange_n((uint64_t *)(page + REGISTER), 5, __ATOMIC_SEQ_CST), 0);
-	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), 5);
+	__atomic_store_n(&queue.records[1], 1234567, __ATOMIC_RELEASE);
+	__atomic_exchange_n((uint64_t *)(page + REGISTER), 1234567, __ATOMIC_SEQ_CST);
+	assert_int_equal(*(volatile uint64_t *)(page + REGISTER), 1234567);
 	assert_true(is_rung(&queue, 1));
 }
 
@@ -305,7 +314,7 @@ TEST(stale_record)
 	assert_true(watch_restart(watcher, &queue.watch, 0x1234));
 	*(volatile uint64_t *)(page + REGISTER) = (uint64_t)htobe32(0x1234 << 8) << 32;
 	assert_true(is_rung(&queue, 2));
-	expect_faults_again();
+	expect_faults();
 	expect_this_thread();
 }
 
@@ -345,7 +354,8 @@ static void in_process_with_small_stack(void)
 	/* cmocka's handler uses no other stack. */
 	signal(SIGSEGV, SIG_DFL);
 	new_watcher();
-	if (!becomes(TRAP_FAULTS) || pthread_create(&thread, NULL, store_on_small_stack, NULL))
+	expect_faults();
+	if (pthread_create(&thread, NULL, store_on_small_stack, NULL))
 		_exit(1);
 	pthread_join(thread, NULL);
 	_exit(stores_are_refused() ? 0 : 2);
@@ -403,6 +413,52 @@ TEST(store_under_the_lock)
 	raise(SIGUSR1);
 	pthread_mutex_unlock(&watcher->lock);
 	assert_true(is_rung(&queue, 1));
+}
+
+/* ---- arrivals --------------------------------------------------------------------------------------------------- */
+
+static void *answer(void *argument)
+{
+	(void)argument;
+	sleep_ms(20);
+	__atomic_store_n(&arrivals.waits, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+TEST(polls_until_an_answer)
+{
+	uint32_t before = __atomic_load_n(&arrivals.taken, __ATOMIC_ACQUIRE);
+	pthread_t thread;
+
+	begin();
+	assert_int_equal(progress_add(&arrivals_link), 0);
+	assert_int_equal(pthread_create(&thread, NULL, answer, NULL), 0);
+	assert_true(progress_poll_until(&arrivals.taken, before, ARRIVALS_PATIENCE_NS));
+	assert_int_equal(arrivals.taken, before + 1);
+	pthread_join(thread, NULL);
+	assert_false(progress_poll_until(&arrivals.taken, before + 1, 100000));
+	/* From now on, arrivals wake the device thread. */
+	assert_true(arrivals_armed());
+}
+
+/* The register of CQs: the program is about to sleep. */
+TEST(arming_wakes_the_device_thread)
+{
+	uint32_t polls = 0, at_once = 0;
+
+	begin();
+	for (int i = 0; i < 100; i++) {
+		uint32_t count = times_rung(&queue);
+
+		/* Disarms the link, as long as the program polls. */
+		assert_true(progress_poll_until(&polls, 1, 0));
+		__atomic_store_n(&queue.records[1], queue.records[1] + 1, __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(page + CQ_REGISTER), 1, __ATOMIC_RELEASE);
+		at_once += arrivals_armed();
+		assert_true(is_rung(&queue, count + 1));
+	}
+	/* Otherwise the device thread was polling, and arms the link itself. */
+	assert_true(at_once >= 90);
 }
 
 int main(void)
