@@ -332,9 +332,10 @@ static void *store_on_small_stack(void *argument)
 {
 	static uint8_t memory[1 << 16];
 	const stack_t small = {.ss_sp = memory, .ss_size = 16384};
+	stack_t before;
 
 	(void)argument;
-	sigaltstack(&small, NULL);
+	sigaltstack(&small, &before);
 	/* Starting a thread blocks all signals for a moment, which may have released the page. */
 	for (int i = 0; i < PATIENCE_MS && !stores_are_refused(); i++) {
 		uint32_t count = times_rung(&queue);
@@ -344,6 +345,8 @@ static void *store_on_small_stack(void *argument)
 		sleep_ms(1);
 	}
 	expect_watcher();
+	/* AddressSanitizer frees the one that it has set. */
+	sigaltstack(&before, NULL);
 	return NULL;
 }
 
