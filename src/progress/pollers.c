@@ -271,7 +271,7 @@ bool progress_poll_until(const uint32_t *count, uint32_t before, uint64_t ns)
 	bool changed;
 
 	if (!progress_has_pollers())
-		return true;
+		return false;
 	__atomic_add_fetch(&pollers.attended, 1, __ATOMIC_RELAXED);
 	/* Otherwise each arrival also wakes the device thread, which takes the processor from this one. */
 	pollers_request_disarm(true);

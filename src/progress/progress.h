@@ -136,8 +136,9 @@ void progress_attend_begin(void);
 void progress_attend_end(void);
 
 /**
- * Polls for a thread of the program until *@count is not @before, or for @ns. Returns false in the latter case:
- * arrivals wake the device thread from then on, while otherwise the program counts as polling for a while. No lock held.
+ * Polls for a thread of the program until *@count is not @before, or for @ns. Returns false in the latter case, in which
+ * arrivals wake the device thread from then on, and if nothing can arrive; otherwise the program counts as polling for a
+ * while. No lock held.
  */
 bool progress_poll_until(const uint32_t *count, uint32_t before, uint64_t ns);
 

@@ -24,6 +24,8 @@ enum {
 	STORES_SCAN_NS = 50000,
 	/* ns for which a storing thread polls for an answer */
 	STORES_POLL_NS = 200000,
+	/* ns within which no answer to this store arrives, but messages that arrive anyway */
+	STORES_INSTANT_NS = 1000,
 	/* consecutive polls in vain after which stores do not fault any more */
 	STORES_VAIN = 8,
 	/* ns until they fault again; doubled up to so many times if it is in vain again */
@@ -102,6 +104,15 @@ static bool stores_may_be_answered(const struct storing_thread *stores)
 	return stores->vain < STORES_VAIN || stores->count % STORES_ANSWERS == 0;
 }
 
+/* Polls for an answer. Returns false in vain: nothing arrives, or so much that the watcher had better handle it together. */
+static bool stores_poll(const struct watcher *watcher, uint32_t before)
+{
+	uint64_t start_ns = clock_now_ns();
+
+	return progress_poll_until(&watcher->hca->ring_receives, before, STORES_POLL_NS) &&
+	       clock_now_ns() - start_ns >= STORES_INSTANT_NS;
+}
+
 /* The lock is held, and released. */
 static void stores_ring(struct watcher *watcher, bool sends)
 {
@@ -118,7 +129,7 @@ static void stores_ring(struct watcher *watcher, bool sends)
 		progress_before_sleep();
 	if (!polls)
 		return;
-	answered = progress_poll_until(&watcher->hca->ring_receives, before, STORES_POLL_NS);
+	answered = stores_poll(watcher, before);
 	pthread_mutex_lock(&watcher->lock);
 	stores->answers += answered;
 	stores->vain = answered ? 0 : stores->vain + 1;

@@ -22,7 +22,7 @@ struct storing_thread {
 	bool refused;           /* a thread had too little stack for the device */
 	uint32_t count;         /* stores that have rung */
 	uint32_t count_before;  /* at the last look of the watcher */
-	uint32_t vain;          /* consecutive polls without an answer */
+	uint32_t vain;          /* consecutive polls in vain */
 	uint32_t answers;       /* since stores fault */
 	uint32_t failures;      /* consecutive times that stores faulted in vain */
 	uint64_t not_before_ns; /* CLOCK_MONOTONIC */
