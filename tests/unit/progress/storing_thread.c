@@ -83,6 +83,9 @@ static void new_watcher(void)
 	struct hca *hca = hca_device(0);
 
 	assert_non_null(hca);
+	/* That of the device has not started. */
+	if (!used)
+		free(hca->watcher);
 	watcher = &watchers[used++];
 	hca->settings.doorbells = DOORBELLS_TRAP;
 	hca->watcher = watcher;
