@@ -2,12 +2,17 @@
 /* Scheduling of a thread. */
 #include "core/thread.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/descriptor.h"
 
 /* Values chosen for speed. */
 enum {
@@ -51,4 +56,18 @@ void thread_run_soon(void)
 		return;
 	scheduling.runtime = THREAD_SLICE_NS;
 	syscall(SYS_sched_setattr, 0, &scheduling, 0);
+}
+
+uint64_t thread_waited_ns(void)
+{
+	int fd = descriptor_keep(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+	char text[64];
+	char *waited;
+	ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	descriptor_close(fd);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	/* Time on a processor, time waited, number of time slices. */
+	waited = strchr(text, ' ');
+	return waited ? strtoull(waited, NULL, 10) : 0;
 }

@@ -7,6 +7,7 @@
 #define SOFTHCA_CORE_THREAD_H
 
 #include <signal.h>
+#include <stdint.h>
 
 /**
  * Asks the kernel to run the calling thread as soon as it is woken. Exact timers: otherwise a sleep takes 50 us longer
@@ -16,6 +17,12 @@
  * unchanged.
  */
 void thread_run_soon(void);
+
+/**
+ * Returns the ns for which the calling thread has been ready to run and waited for a processor (proc(5), schedstat), or 0
+ * if the kernel does not say. Opens a file.
+ */
+uint64_t thread_waited_ns(void);
 
 /**
  * Fills @signals with the signals that a thread of the library blocks: all but those of faults, because the kernel does

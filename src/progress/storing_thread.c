@@ -8,7 +8,7 @@
 
 #include "core/epoch.h"
 #include "core/fault_signal.h"
-#include "core/guarded_copy.h"
+#include "core/thread.h"
 #include "core/timer.h"
 #include "hca/hca.h"
 #include "observe/page_guard.h"
@@ -20,8 +20,12 @@
 enum {
 	/* scans of the watcher for one decision */
 	STORES_SCANS = 16,
-	/* ns between scans from which processors are short: a sleep of 20 us takes up to 40 beside a free one */
+	/* ns between scans below which the watcher is fast enough */
 	STORES_SCAN_NS = 50000,
+	/* part of the time for which the watcher waits for a processor if these are short; beside a free one it is 1/100 */
+	STORES_WAIT_PART = 16,
+	/* ns after which an earlier figure says nothing about now */
+	STORES_WAIT_VALID_NS = 10000000,
 	/* ns for which a storing thread polls for an answer */
 	STORES_POLL_NS = 200000,
 	/* ns within which no answer to this store arrives, but messages that arrive anyway */
@@ -54,26 +58,39 @@ void stores_note_scan(struct watcher *watcher, bool rang, uint64_t now_ns)
 }
 
 /* Returns true if the last scans were far apart although doorbells rang. */
-static bool processors_are_short(const struct storing_thread *stores, uint64_t now_ns)
+static bool scans_are_slow(const struct storing_thread *stores, uint64_t now_ns)
 {
 	return stores->scans == STORES_SCANS && stores->scans_rung >= STORES_SCANS / 4 &&
 	       now_ns - stores->scans_since_ns >= (uint64_t)(STORES_SCANS - 1) * STORES_SCAN_NS;
 }
 
-bool stores_should_fault(const struct watcher *watcher, uint64_t now_ns)
+/* Returns true if this thread has waited for a processor lately, rather than worked or slept. */
+static bool processors_are_short(struct storing_thread *stores, uint64_t now_ns)
 {
-	const struct storing_thread *stores = &watcher->stores;
+	uint64_t waited_ns = thread_waited_ns(), elapsed_ns = now_ns - stores->waited_at_ns;
+	uint64_t since_ns = waited_ns - stores->waited_ns;
 
-	if (stores->refused || watcher->stale || !watcher->first || !watcher->trap.pages)
-		return false;
+	stores->waited_ns = waited_ns;
+	stores->waited_at_ns = now_ns;
+	return elapsed_ns < STORES_WAIT_VALID_NS && since_ns * STORES_WAIT_PART >= elapsed_ns;
+}
+
+bool stores_should_fault(struct watcher *watcher, uint64_t now_ns)
+{
+	struct storing_thread *stores = &watcher->stores;
+	bool can = !stores->refused && !watcher->stale && watcher->first && watcher->trap.pages &&
+		   now_ns >= stores->not_before_ns;
+
 	switch (watcher->hca->settings.doorbells) {
 	case DOORBELLS_SCAN:
 		return false;
 	case DOORBELLS_TRAP:
-		return now_ns >= stores->not_before_ns;
+		stores->due = can;
+		break;
 	default:
-		return now_ns >= stores->not_before_ns && processors_are_short(stores, now_ns);
+		stores->due = can && scans_are_slow(stores, now_ns) && processors_are_short(stores, now_ns);
 	}
+	return stores->due;
 }
 
 /* Lets the watcher scan for a while, longer if that happens repeatedly. */
@@ -117,12 +134,14 @@ static bool stores_poll(const struct watcher *watcher, uint32_t before)
 static void stores_ring(struct watcher *watcher, bool sends)
 {
 	struct storing_thread *stores = &watcher->stores;
-	uint32_t before = __atomic_load_n(&watcher->hca->ring_receives, __ATOMIC_ACQUIRE);
+	uint32_t before;
 	bool answered, polls;
 
 	stores->count++;
 	polls = sends && stores_may_be_answered(stores);
 	watcher_scan(watcher);
+	/* Not what this thread has sent to its own process. */
+	before = __atomic_load_n(&watcher->hca->ring_receives, __ATOMIC_ACQUIRE);
 	pthread_mutex_unlock(&watcher->lock);
 	/* A program that arms a CQ is about to sleep. */
 	if (!sends && progress_has_pollers())
@@ -206,6 +225,7 @@ bool stores_begin_to_fault(struct watcher *watcher)
 {
 	struct storing_thread *stores = &watcher->stores;
 
+	stores->due = false;
 	stores->vain = 0;
 	stores->answers = 0;
 	stores->count_before = stores->count - 1;

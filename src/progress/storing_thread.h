@@ -20,6 +20,7 @@ struct watcher;
 struct storing_thread {
 	bool holds;             /* fault_signal_hold() was called */
 	bool refused;           /* a thread had too little stack for the device */
+	bool due;               /* stores_should_fault() has returned true */
 	uint32_t count;         /* stores that have rung */
 	uint32_t count_before;  /* at the last look of the watcher */
 	uint32_t vain;          /* consecutive polls in vain */
@@ -29,13 +30,14 @@ struct storing_thread {
 	/* Scans of the watcher: since when, how many, how many found a doorbell. */
 	uint64_t scans_since_ns;
 	uint32_t scans, scans_rung;
+	uint64_t waited_ns, waited_at_ns; /* of the watcher for a processor, and when that was read */
 };
 
 /** Notes a scan of the watcher at @now_ns, and whether it found anything. */
 void stores_note_scan(struct watcher *watcher, bool rang, uint64_t now_ns);
 
-/** Returns true if stores should fault now. */
-bool stores_should_fault(const struct watcher *watcher, uint64_t now_ns);
+/** Returns true if stores should fault now. On the watcher's thread. */
+bool stores_should_fault(struct watcher *watcher, uint64_t now_ns);
 
 /** Makes stores fault. Returns false, and tries again later, if they cannot. */
 bool stores_begin_to_fault(struct watcher *watcher);

@@ -375,7 +375,7 @@ static void *watcher_thread(void *argument)
 	pthread_mutex_lock(&watcher->lock);
 	for (;;) {
 		last_ns = watcher_attend(watcher);
-		if (!stores_should_fault(watcher, clock_now_ns()))
+		if (!watcher->stores.due)
 			wait_for_ring(watcher, last_ns);
 		else if (stores_begin_to_fault(watcher))
 			leave_to_storing_threads(watcher);
