@@ -6,12 +6,14 @@
 #include "test_case.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "../support/arrivals.h"
+#include "core/thread.h"
 #include "core/timer.h"
 #include "hca/hca.h"
 #include "progress/store_decode.h"
@@ -465,6 +467,61 @@ TEST(arming_wakes_the_device_thread)
 	}
 	/* Otherwise the device thread was polling, and arms the link itself. */
 	assert_true(at_once >= 90);
+}
+
+/* ---- processors -------------------------------------------------------------------------------------------------- */
+
+enum { SPIN_NS = 300000000 };
+
+struct spinner {
+	uint64_t waited_ns, idle_ns; /* as the kernel says, and by the clocks */
+};
+
+static uint64_t thread_time_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void *spin(void *argument)
+{
+	struct spinner *spinner = argument;
+	uint64_t waited_ns = thread_waited_ns(), time_ns = thread_time_ns(), start_ns = clock_now_ns();
+
+	while (clock_now_ns() - start_ns < SPIN_NS)
+		;
+	spinner->waited_ns = thread_waited_ns() - waited_ns;
+	spinner->idle_ns = clock_now_ns() - start_ns - (thread_time_ns() - time_ns);
+	return NULL;
+}
+
+/* Two threads on one processor. */
+TEST(waiting_for_a_processor)
+{
+	struct spinner spinners[2] = {0};
+	cpu_set_t before, one;
+	pthread_t threads[2];
+	int cpu = sched_getcpu();
+
+	if (access("/proc/thread-self/schedstat", R_OK))
+		skip();
+	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof(one), &one), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, spin, &spinners[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
+	assert_true(spinners[0].idle_ns + spinners[1].idle_ns > SPIN_NS / 2);
+	for (int i = 0; i < 2; i++) {
+		int64_t difference_ns = (int64_t)(spinners[i].waited_ns - spinners[i].idle_ns);
+
+		assert_in_range(difference_ns + SPIN_NS / 5, 0, 2 * (SPIN_NS / 5));
+	}
 }
 
 int main(void)
