@@ -471,7 +471,7 @@ TEST(arming_wakes_the_device_thread)
 
 /* ---- processors -------------------------------------------------------------------------------------------------- */
 
-enum { SPIN_NS = 300000000 };
+enum { SPIN_NS = 200000000, TOLERANCE_NS = 10000000 };
 
 struct spinner {
 	uint64_t waited_ns, idle_ns; /* as the kernel says, and by the clocks */
@@ -497,31 +497,29 @@ static void *spin(void *argument)
 	return NULL;
 }
 
-/* Two threads on one processor. */
+/* A thread alone, then two on one processor. Time that a hypervisor takes counts as idle, not as waited. */
 TEST(waiting_for_a_processor)
 {
-	struct spinner spinners[2] = {0};
+	struct spinner alone, both[2];
 	cpu_set_t before, one;
 	pthread_t threads[2];
-	int cpu = sched_getcpu();
 
 	if (access("/proc/thread-self/schedstat", R_OK))
 		skip();
+	spin(&alone);
+	assert_true(alone.waited_ns <= alone.idle_ns + TOLERANCE_NS);
 	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
 	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
+	CPU_SET(sched_getcpu(), &one);
 	assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof(one), &one), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, spin, &spinners[i]), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, spin, &both[i]), 0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
-	assert_true(spinners[0].idle_ns + spinners[1].idle_ns > SPIN_NS / 2);
-	for (int i = 0; i < 2; i++) {
-		int64_t difference_ns = (int64_t)(spinners[i].waited_ns - spinners[i].idle_ns);
-
-		assert_in_range(difference_ns + SPIN_NS / 5, 0, 2 * (SPIN_NS / 5));
-	}
+	assert_true(both[0].waited_ns + both[1].waited_ns >= SPIN_NS / 4);
+	for (int i = 0; i < 2; i++)
+		assert_true(both[i].waited_ns <= both[i].idle_ns + TOLERANCE_NS);
 }
 
 int main(void)
