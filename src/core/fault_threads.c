@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which threads would survive a fault. */
+/*
+ * Which threads would survive a fault. Descriptors are kept (descriptor.h) even for this short time: a program that closes
+ * all could otherwise open a file of its own with the same number meanwhile.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,6 @@ static ssize_t status_read(int tasks, const char *thread, char *status)
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/status", thread);
-	/* Otherwise a program that closes all descriptors could open a file of its own with this number meanwhile. */
 	fd = descriptor_keep(openat(tasks, name, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return -1;
@@ -69,13 +71,16 @@ bool fault_signal_reaches_all_threads(void)
 	WITHOUT_CANCELLATION;
 	DIR *tasks;
 	bool all;
+	int fd;
 
 	if (!fault_signal_reaches_thread())
 		return false;
-	tasks = opendir("/proc/self/task");
-	if (!tasks)
-		return false;
-	all = threads_take_faults(tasks);
-	closedir(tasks);
+	fd = descriptor_keep(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	tasks = fd < 0 ? NULL : fdopendir(fd);
+	all = tasks && threads_take_faults(tasks);
+	if (tasks)
+		closedir(tasks);
+	/* Removes the record, if the file is closed already. */
+	descriptor_close(fd);
 	return all;
 }
