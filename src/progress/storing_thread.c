@@ -256,6 +256,9 @@ bool stores_still_fault(struct watcher *watcher)
 
 void stores_end(struct watcher *watcher)
 {
+	/* Otherwise a page that is added now would fault without a handler. */
+	if (watcher->trap.state == TRAP_FAULTS)
+		stores_stop_faulting(watcher);
 	if (watcher->stores.holds)
 		fault_signal_release();
 	watcher->stores.holds = false;

@@ -219,6 +219,18 @@ TEST(pages_come_and_go)
 	expect_this_thread();
 }
 
+/* The last page goes, and the handler of SIGSEGV with it; another page comes at once. */
+TEST(all_pages_go)
+{
+	begin();
+	unwatch_page(watcher, page);
+	watch_page(watcher, page);
+	store(&queue);
+	assert_true(is_rung(&queue, 1));
+	expect_faults();
+	expect_this_thread();
+}
+
 static void *store_often(void *argument)
 {
 	struct queue *of = argument;
@@ -301,7 +313,7 @@ TEST(program_replaces_the_handler)
 	expect_this_thread();
 }
 
-/* An exchange is no plain store: it runs, and the watcher notices it. */
+/* An exchange is not a plain store: the instruction runs, and the watcher notices the doorbell. */
 TEST(other_instruction)
 {
 	begin();
