@@ -182,7 +182,7 @@ static bool decode_address(struct instruction *instruction, const greg_t *regist
 		uint8_t sib = *instruction->at++, index = (sib >> 3 & 7) + instruction->index;
 
 		base = sib & 7;
-		/* RSP is no index. */
+		/* RSP cannot be an index. */
 		if (index != 4)
 			*address = register_value(registers, index) << (sib >> 6);
 	}

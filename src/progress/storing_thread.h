@@ -45,7 +45,7 @@ bool stores_begin_to_fault(struct watcher *watcher);
 /** Returns false, with all registers released, if stores do not fault or should no longer. */
 bool stores_still_fault(struct watcher *watcher);
 
-/** Ends the need of a handler of SIGSEGV, when no register is left. */
+/** Releases the handler of SIGSEGV, when no register is left. */
 void stores_end(struct watcher *watcher);
 
 #endif

@@ -35,7 +35,7 @@ struct watch {
 struct hca;
 
 struct watcher {
-	pthread_mutex_t lock;   /* covers all below, and watches; a leaf, and knows its owner */
+	pthread_mutex_t lock;   /* covers all below, and watches; a leaf; PTHREAD_MUTEX_ERRORCHECK */
 	pthread_cond_t stopped; /* a queue has been rung */
 	struct hca *hca;
 	struct watch *first;
