@@ -21,7 +21,7 @@
 
 static void set_armed(struct hca_cq *cq, bool armed)
 {
-	cq->armed = armed;
+	__atomic_store_n(&cq->armed, armed, __ATOMIC_RELAXED);
 	cq->attentive = armed || cq->ring_exported;
 }
 

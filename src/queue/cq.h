@@ -28,7 +28,8 @@ struct hca_cq {
 	uint32_t cqe_size;
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
-	bool armed, armed_solicited;
+	bool armed;              /* atomic: also read without the lock */
+	bool armed_solicited;
 	bool attentive;   /* each CQE needs more work: the CQ is armed or exported */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
@@ -85,6 +86,12 @@ struct completion {
  * was raised, and the QP must go to the error state (IBTA C11-39).
  */
 bool hca_cq_write(struct hca_cq *cq, const struct completion *completion);
+
+/** Returns true if the next CQE may wake the program. Any thread; with or without the lock. */
+static inline bool cq_is_armed(const struct hca_cq *cq)
+{
+	return __atomic_load_n(&cq->armed, __ATOMIC_RELAXED);
+}
 
 /** Handles @word in dbrec[1] of a watched CQ. The lock is not held. */
 void cq_rung(struct hca_cq *cq, uint32_t word);

@@ -251,9 +251,9 @@ static inline SPECIALISED enum responder_state responder_execute(struct request 
 }
 
 /*
- * Acknowledges a message before its receive completes, as an adapter does: a program that gets an answer may assume
- * that its own message is complete (ib_send_lat -e, with a send queue of one request). Pending READ responses must be
- * sent first.
+ * Acknowledges a message before its receive completes, if that wakes the program, which may answer over any QP or
+ * network. As with an adapter, its peer may assume that the answered message is complete (ib_send_lat -e, with a send
+ * queue of one request). Pending READ responses must be sent first.
  */
 static void acknowledge_first(struct request *request)
 {
@@ -263,7 +263,7 @@ static void acknowledge_first(struct request *request)
 	const struct hca_srq *srq = request->responder->srq;
 	const struct hca_cq *cq = srq && srq->xrcd ? srq->cq : qp->recv_cq;
 
-	if (!cq->channel || !packet->acknowledge || !qp->transport->reliable || (answers && answers->pending))
+	if (!cq_is_armed(cq) || !packet->acknowledge || !qp->transport->reliable || (answers && answers->pending))
 		return;
 	responder_begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
 			      AETH_ACK | AETH_NO_CREDITS);
@@ -529,7 +529,7 @@ static inline SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct pack
 	if (unlikely(packet->payload.length && !packet->payload.whole))
 		return false;
 	/* See acknowledge_first(). */
-	if (message_has(message, MESSAGE_TAKES_RECEIVE) && qp->recv_cq->channel)
+	if (message_has(message, MESSAGE_TAKES_RECEIVE) && cq_is_armed(qp->recv_cq))
 		return false;
 	if (unlikely(!responder_execute_fast(qp, packet, NULL, kind)))
 		return false;

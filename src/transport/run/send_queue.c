@@ -6,6 +6,7 @@
 #include "core/thread_memory.h"
 #include "transport/fast_path/fast_path.h"
 #include "transport/requester/send.h"
+#include "transport/responder/answer.h"
 #include "transport/responder/responder.h"
 #include "transport/run/doorbell.h"
 #include "transport/run/run.h"
@@ -23,6 +24,9 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 		return;
 	}
 	requester->running = true;
+	/* A message of the program may answer one that was received but not acknowledged yet (acknowledge_first()). */
+	if (unlikely(qp->unsent_answers))
+		answer_send(qp, run);
 	path = requester_path(qp);
 	while ((progress = requester_next_packet(qp, run, path)) != PROGRESS_NONE) {
 		if (progress == PROGRESS_MADE) {

@@ -378,6 +378,22 @@ bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *ne
 }
 
 void wire_receive(const struct wire_packet *packet)
+void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count, void (*before_end)(void))
+{
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	for (uint32_t i = 0; i < count; i++) {
+		parse(run_slot(&run), packets[i]);
+		run_commit(&run);
+		run_drain(&run, NULL);
+	}
+	before_end();
+	run_finish(&run);
+	epoch_leave();
+}
+
 {
 	if (has_good_masks(packet))
 		wire_receive_run(&packet, 1);

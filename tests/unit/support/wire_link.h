@@ -82,6 +82,9 @@ void wire_receive(const struct wire_packet *packet);
 void wire_receive_run(const struct wire_packet *const *packets, uint32_t count);
 bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next);
 
+/** Receives @count packets in one poll, each by itself. Calls @before_end when all have been handled. */
+void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count, void (*before_end)(void));
+
 /** Returns the number of packets sent since wire_attach(). */
 uint64_t wire_sent(void);
 

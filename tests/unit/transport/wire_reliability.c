@@ -210,6 +210,80 @@ TEST(exhaustion)
 			}
 			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
+/* Sends @count SENDs of the client, which arrive together. */
+static void send_together(uint32_t count, void (*before_end)(void))
+{
+	struct wire_packet *packets[16];
+
+	for (uint32_t i = 0; i < count; i++) {
+		post_receive(&device, &server, THERE + 256 * i, 256);
+		put_request(&client, MLX5_OPCODE_SEND, HERE + 256 * i, 0, 100, 0, 0);
+	}
+	ring(&client);
+	for (uint32_t i = 0; i < count; i++)
+		assert_non_null(packets[i] = wire_take());
+	assert_null(wire_take());
+	wire_receive_poll((const struct wire_packet *const *)packets, count, before_end);
+	for (uint32_t i = 0; i < count; i++)
+		free(packets[i]);
+}
+
+static void do_nothing(void)
+{
+}
+
+/*
+ * 9.7.5.1.2, for messages: one acknowledgement, if the receiver polls its CQ. If the first message wakes it, that one is
+ * acknowledged before, because the program may answer by other means.
+ */
+TEST(one_for_many_messages)
+{
+	struct ibv_qp_attr options = wire_options();
+	struct event_queue channel;
+
+	event_queue_init(&channel);
+	server_cq.cq->channel = &channel;
+	for (uint32_t armed = 0; armed < 2; armed++) {
+		start(&options);
+		if (armed)
+			hca_cq_request(server_cq.cq, server_cq.consumer & 0xffffff);
+		send_together(5, do_nothing);
+		assert_int_equal(kept_of(MESSAGE_ACKNOWLEDGE), 1 + armed);
+		assert_int_equal(kept.packet[5].psn, psn_add(SQ_START_PSN, armed ? 0 : 4));
+		assert_int_equal(kept.packet[5 + armed].psn, psn_add(SQ_START_PSN, 4));
+		wire_settle();
+		for (uint16_t i = 0; i < 5; i++) {
+			expect_receive(i, 100);
+			expect_cqe(&client_cq, i, 0);
+		}
+		expect_no_more();
+	}
+	event_source_purge(&channel, &server_cq.cq->completion);
+	server_cq.cq->channel = NULL;
+	event_queue_destroy(&channel);
+}
+
+static void answer(void)
+{
+	put_request(&server, MLX5_OPCODE_SEND, THERE, 0, 8, 0, 0);
+	ring(&server);
+}
+
+/* Its peer may take an answer as the end of its own message, as over an adapter (ib_send_lat). */
+TEST(no_answer_overtakes_an_acknowledgement)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	start(&options);
+	post_receive(&device, &client, HERE, 8);
+	send_together(3, answer);
+	assert_int_equal(kept_of(MESSAGE_ACKNOWLEDGE), 1);
+	assert_int_equal(packet_opcodes[kept.packet[3].opcode].message, MESSAGE_ACKNOWLEDGE);
+	assert_int_equal(kept.packet[3].psn, psn_add(SQ_START_PSN, 2));
+	assert_int_equal(packet_opcodes[kept.packet[4].opcode].message, MESSAGE_SEND);
+	wire_settle();
+}
+
 			/* C9-142: a time-out takes one to four times the value of the attribute. */
 			assert_in_range(clock_now_ns() - begin, (retries + 1) * unit, 4 * (retries + 1) * unit);
 		}
