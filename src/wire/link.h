@@ -81,6 +81,11 @@ struct link {
 	 */
 	enum link_result (*send)(struct hca *hca, struct run *run);
 	/**
+	 * Sends the packets that send() has kept in run->kept because of run->more. The sender's QP lock is held. NULL:
+	 * send() keeps none.
+	 */
+	void (*flush)(struct run *run);
+	/**
 	 * Sends @length bytes, BTH to ICRC, unchanged. No QP lock is held. NULL: the filters parse frames and use
 	 * send().
 	 */

@@ -12,6 +12,7 @@
 struct frame;
 struct hca;
 struct hca_qp;
+struct link;
 struct link_queue;
 
 /* At most the packet being handled, its reply (replies cause none), and one that a link duplicates. */
@@ -26,6 +27,13 @@ struct run {
 	bool acknowledges;
 	uint32_t acknowledged;
 	struct frame *frame; /* frame (filter/filter.c) in which the queued packet came, or NULL */
+	/*
+	 * For a requester that sends packet after packet: `more` announces another one, or a call of link.flush(). The
+	 * link may then keep the packet, and stores what it kept in `kept`.
+	 */
+	bool more;
+	const struct link *flushes; /* NULL: no link has kept a packet */
+	void *kept;
 	struct packet packet[RUN_PACKETS];
 };
 
@@ -37,6 +45,8 @@ static inline void run_begin(struct run *run)
 	run->held = NULL;
 	run->acknowledges = false;
 	run->frame = NULL;
+	run->more = false;
+	run->flushes = NULL;
 }
 
 /** Returns the slot in which the next packet is built. */

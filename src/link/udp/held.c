@@ -134,7 +134,7 @@ void udp_held_release(uint64_t age_ns)
 	}
 	pthread_mutex_unlock(&socket->lock);
 	if (sent)
-		udp_socket_forget(socket);
+		udp_socket_forget(socket, 1);
 }
 
 void udp_held_after_fork(void)

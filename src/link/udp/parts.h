@@ -105,6 +105,23 @@ struct udp_answers {
 	uint32_t row; /* consecutive requests that each soon followed an acknowledgement */
 };
 
+/*
+ * Packets that leave together. They are built one after the other in the socket's buffer, and form a train while all
+ * have the same length; only the last may be shorter (UDP_SEGMENT, udp(7)).
+ */
+struct udp_transmission {
+	struct hca *hca;
+	uint32_t source_qpn, destination_qpn; /* of the first packet, for explanations */
+	struct udp_way way;
+	struct udp_socket *socket;
+	uint32_t users;   /* references to the socket to release at the end */
+	uint32_t segment; /* bytes of the first packet of the train */
+	uint32_t count;   /* packets of the train */
+	uint32_t used;    /* bytes of the train */
+	bool complete;    /* the last packet is shorter */
+	bool answers;     /* the last packet is the acknowledgement that was held back */
+};
+
 /* A socket that sends from one source port and receives nothing. */
 struct udp_socket {
 	struct udp_sockets *table;
@@ -121,7 +138,8 @@ struct udp_socket {
 	uint64_t checked_ns;  /* last check of `fd`; under `lock` */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
-	struct udp_answers answers;                    /* under `lock` */
+	struct udp_transmission kept; /* under `lock`; waits for further packets (udp.c); count 0: none */
+	struct udp_answers answers;   /* under `lock` */
 	struct roce_icrc_start icrc[ROCE_ICRC_STARTS]; /* under `lock` */
 };
 
@@ -146,10 +164,8 @@ struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6);
 /** Watches for reports of hosts that refuse datagrams sent by @fd. The lock of the table is held. */
 void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6);
 
-/** Unlocks @socket and releases it. */
-void udp_socket_put(struct udp_socket *socket);
-/** Releases an unlocked socket that was kept for an acknowledgement. */
-void udp_socket_forget(struct udp_socket *socket);
+/** Releases @users references to an unlocked socket. */
+void udp_socket_forget(struct udp_socket *socket, uint32_t users);
 /** For process/fork.c. */
 void udp_sockets_lock(struct udp_sockets *table);
 void udp_sockets_unlock(struct udp_sockets *table);

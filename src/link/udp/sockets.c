@@ -161,6 +161,7 @@ static void sender_init(struct udp_sockets *table, struct udp_socket *socket)
 	socket->fd = socket->fragmenting = -1;
 	socket->users = 0;
 	socket->held.length = 0;
+	socket->kept.count = 0;
 	pthread_mutex_init(&socket->lock, NULL);
 }
 
@@ -291,16 +292,10 @@ struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6)
 	return socket;
 }
 
-void udp_socket_put(struct udp_socket *socket)
-{
-	pthread_mutex_unlock(&socket->lock);
-	udp_socket_forget(socket);
-}
-
-void udp_socket_forget(struct udp_socket *socket)
+void udp_socket_forget(struct udp_socket *socket, uint32_t users)
 {
 	pthread_mutex_lock(&socket->table->lock);
-	socket->users--;
+	socket->users -= users;
 	pthread_mutex_unlock(&socket->table->lock);
 }
 

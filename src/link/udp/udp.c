@@ -32,23 +32,6 @@ enum {
 	UDP_LEAST_WINDOW = 64 * 1024,
 };
 
-/*
- * Packets are built one after the other in the socket's buffer. They form a train while all have the same length; only
- * the last may be shorter (UDP_SEGMENT, udp(7)).
- */
-struct transmission {
-	struct hca *hca;
-	uint32_t source_qpn, destination_qpn;
-	struct udp_way way;
-	struct udp_socket *socket;
-	uint32_t segment; /* bytes of the first packet of the train */
-	uint32_t count;   /* packets of the train */
-	uint32_t used;    /* bytes of the train */
-	bool complete;    /* the last packet is shorter */
-	bool answers;     /* the last packet is the acknowledgement that was held back */
-	bool forget;      /* the held acknowledgement was sent: release the socket once more */
-};
-
 /* ---- system calls ---------------------------------------------------------------------------------------------- */
 
 static struct cmsghdr *way_segment_control(struct udp_way *way)
@@ -76,7 +59,7 @@ static bool sender_check(struct udp_socket *socket, int fd)
 }
 
 /* Sends a train, or one packet if @segment is 0. Returns 0 or a negative errno. */
-static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
+static int datagram_send_once(struct udp_transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 			      uint16_t segment)
 {
 	struct iovec vector = {(void *)bytes, length};
@@ -130,7 +113,8 @@ static bool error_may_be_late(int error)
  * Sends a datagram, if necessary without its flow label. Since Linux 5.3, the kernel sends a label that no program has
  * leased, unless some program of the host has leased one exclusively (ipv6(7)).
  */
-static int udp_datagram_send(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int udp_datagram_send(struct udp_transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
+			     uint16_t segment)
 {
 	int error = datagram_send_once(sent, fd, bytes, length, segment);
 
@@ -144,7 +128,7 @@ static int udp_datagram_send(struct transmission *sent, int fd, const uint8_t *b
 	return error;
 }
 
-static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
+static int datagram_send_or_wait(struct udp_transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 				 uint16_t segment)
 {
 	struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -158,7 +142,7 @@ static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_
 }
 
 /* Explains fragmentation once for each QP, as far as remembered: every later packet would repeat it. */
-static void fragments_explain(const struct transmission *sent, uint32_t length)
+static void fragments_explain(const struct udp_transmission *sent, uint32_t length)
 {
 	static uint32_t explained[256]; /* atomic; QP numbers by hash */
 	uint32_t *last = &explained[sent->source_qpn % 256];
@@ -172,7 +156,7 @@ static void fragments_explain(const struct transmission *sent, uint32_t length)
  * set "do not fragment". A receiver of UDP, which sees neither field, nevertheless accepts the usual ICRC
  * (docs/inside/wire.md).
  */
-static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
+static int packet_send_fragments(struct udp_transmission *sent, const uint8_t *bytes, uint32_t length)
 {
 	int fd = udp_socket_fragmenting(sent->socket);
 
@@ -184,7 +168,7 @@ static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes
 }
 
 /* Sends one packet: as one unfragmented datagram if *@whole. Clears *@whole if that is impossible. */
-static int packet_send(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
+static int packet_send(struct udp_transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
 {
 	int error = *whole ? datagram_send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
 
@@ -194,7 +178,7 @@ static int packet_send(struct transmission *sent, const uint8_t *bytes, uint32_t
 	return packet_send_fragments(sent, bytes, length);
 }
 
-static void loss_explain(const struct transmission *sent, int error)
+static void loss_explain(const struct udp_transmission *sent, int error)
 {
 	const union ibv_gid *to = &sent->way.path.destination;
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
@@ -209,7 +193,7 @@ static void loss_explain(const struct transmission *sent, int error)
 
 /* ---- trains ---------------------------------------------------------------------------------------------------- */
 
-static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
+static void packet_put_icrc(const struct udp_transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
 {
 	/* IPv4 identification: the kernel numbers the packets of a train from 0. IPv6 has none. */
 	uint32_t icrc =
@@ -221,7 +205,7 @@ static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uin
 }
 
 /* Returns 0 or the last error. Sets *@longest if the first packet, which is the longest, was sent unfragmented. */
-static int train_send_singly(struct transmission *sent, bool *longest)
+static int train_send_singly(struct udp_transmission *sent, bool *longest)
 {
 	uint8_t *at = sent->socket->buffer;
 	uint32_t left = sent->used;
@@ -251,7 +235,7 @@ static int train_send_singly(struct transmission *sent, bool *longest)
 }
 
 /* The kernel refused the train; its acknowledgement must leave before the other packets. */
-static void train_send_ack_first(struct transmission *sent)
+static void train_send_ack_first(struct udp_transmission *sent)
 {
 	uint32_t length = sent->socket->held.length;
 	uint8_t *at = sent->socket->buffer + sent->used - length;
@@ -265,7 +249,7 @@ static void train_send_ack_first(struct transmission *sent)
 		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
 }
 
-static void train_send(struct transmission *sent)
+static void train_send(struct udp_transmission *sent)
 {
 	bool longest;
 	int error = datagram_send_or_wait(sent, sent->socket->fd, sent->socket->buffer, sent->used,
@@ -299,7 +283,7 @@ static void train_send(struct transmission *sent)
 static void held_send(struct udp_socket *socket)
 {
 	struct udp_held *held = &socket->held;
-	struct transmission sent = {
+	struct udp_transmission sent = {
 		.hca = held->hca,
 		.source_qpn = held->source_qpn,
 		.destination_qpn = held->destination_qpn,
@@ -330,12 +314,12 @@ static bool path_is_same(const struct packet_path *a, const struct packet_path *
  * Appends the held acknowledgement to the first train that leaves, as its last packet (DESIGN.md). If that is
  * impossible, sends it before the train and returns false.
  */
-static bool train_add_held(struct transmission *sent)
+static bool train_add_held(struct udp_transmission *sent)
 {
 	struct udp_held *held = &sent->socket->held;
 	uint8_t *at = sent->socket->buffer + sent->used;
 
-	sent->forget = true;
+	sent->users++;
 	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
 	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains ||
 	    !path_is_same(&sent->way.path, &held->way.path)) {
@@ -351,7 +335,7 @@ static bool train_add_held(struct transmission *sent)
 	return true;
 }
 
-static void train_flush(struct transmission *sent)
+static void train_flush(struct udp_transmission *sent)
 {
 	bool joined = sent->count && sent->socket->held.length && train_add_held(sent), whole = true;
 	int error;
@@ -374,7 +358,7 @@ static void train_flush(struct transmission *sent)
 	sent->complete = false;
 }
 
-static bool train_has_room(const struct transmission *sent, uint32_t length)
+static bool train_has_room(const struct udp_transmission *sent, uint32_t length)
 {
 	if (!sent->count)
 		return true;
@@ -397,7 +381,7 @@ static uint32_t train_put_payload(uint8_t *to, struct packet *packet, uint32_t b
 	return bytes + pad;
 }
 
-static bool train_put_packet(struct transmission *sent, struct packet *packet, uint32_t number, unsigned int place,
+static bool train_put_packet(struct udp_transmission *sent, struct packet *packet, uint32_t number, unsigned int place,
 			     uint32_t payload)
 {
 	uint8_t *start = sent->socket->buffer, *at = start + sent->used;
@@ -426,7 +410,7 @@ static bool train_put_packet(struct transmission *sent, struct packet *packet, u
 }
 
 /* Cuts the run at the path MTU. */
-static void train_put_run(struct transmission *sent, struct packet *packet)
+static void train_put_run(struct udp_transmission *sent, struct packet *packet)
 {
 	uint64_t left = message_is_masked_atomic(packet->message) ? 2 * (uint64_t)packet->operand_bytes
 								  : packet->payload.length;
@@ -446,11 +430,33 @@ static void train_put_run(struct transmission *sent, struct packet *packet)
 			break;
 		number++;
 	} while (left);
-	train_flush(sent);
+}
+
+/* Returns true if another packet as long as the first may join the train. */
+static bool train_may_grow(const struct udp_transmission *sent)
+{
+	return sent->count && train_has_room(sent, sent->segment);
+}
+
+/*
+ * Continues the train that another packet left in the socket, if it goes the same way. Otherwise sends it first: a
+ * packet must not overtake those before it.
+ */
+static void kept_continue(struct udp_transmission *sent)
+{
+	struct udp_transmission kept = sent->socket->kept;
+
+	sent->socket->kept.count = 0;
+	if (!path_is_same(&sent->way.path, &kept.way.path))
+		train_flush(&kept);
+	sent->users += kept.users;
+	sent->segment = kept.segment;
+	sent->count = kept.count;
+	sent->used = kept.used;
 }
 
 /* Returns false if the path cannot be used, or no socket is available. */
-static bool transmission_begin(struct transmission *sent, struct hca *hca, const struct packet_path *path,
+static bool transmission_begin(struct udp_transmission *sent, struct hca *hca, const struct packet_path *path,
 			       uint16_t port)
 {
 	struct udp_sockets *table = hca->registry->udp_sockets;
@@ -458,7 +464,8 @@ static bool transmission_begin(struct transmission *sent, struct hca *hca, const
 
 	sent->hca = hca;
 	sent->segment = sent->count = sent->used = 0;
-	sent->complete = sent->answers = sent->forget = false;
+	sent->complete = sent->answers = false;
+	sent->users = 1;
 	udp_begin(hca);
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
@@ -469,6 +476,8 @@ static bool transmission_begin(struct transmission *sent, struct hca *hca, const
 			       : udp_socket_get(table, sent->way.ipv6, port, path->udp_source_port);
 	if (sent->socket && way_has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
+	if (sent->socket && sent->socket->kept.count)
+		kept_continue(sent);
 	if (sent->socket)
 		return true;
 	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
@@ -476,11 +485,43 @@ static bool transmission_begin(struct transmission *sent, struct hca *hca, const
 	return false;
 }
 
-static void transmission_end(struct transmission *sent)
+static void transmission_end(struct udp_transmission *sent)
 {
-	udp_socket_put(sent->socket);
-	if (sent->forget)
-		udp_socket_forget(sent->socket);
+	train_flush(sent);
+	pthread_mutex_unlock(&sent->socket->lock);
+	udp_socket_forget(sent->socket, sent->users);
+}
+
+/* Keeps the train for the next packet of the requester, which calls udp_flush() at the end. */
+static void transmission_keep(struct udp_transmission *sent, struct run *run)
+{
+	uint32_t users = sent->users - 1;
+
+	sent->users = 1;
+	sent->socket->kept = *sent;
+	run->flushes = link_udp();
+	run->kept = sent->socket;
+	pthread_mutex_unlock(&sent->socket->lock);
+	if (users)
+		udp_socket_forget(sent->socket, users);
+}
+
+/* Implements link.flush. */
+static void udp_flush(struct run *run)
+{
+	WITHOUT_CANCELLATION;
+	struct udp_socket *socket = run->kept;
+	struct udp_transmission sent;
+
+	pthread_mutex_lock(&socket->lock);
+	/* Another thread may have sent it together with its own packet. */
+	if (!socket->kept.count) {
+		pthread_mutex_unlock(&socket->lock);
+		return;
+	}
+	sent = socket->kept;
+	socket->kept.count = 0;
+	transmission_end(&sent);
 }
 
 static bool packet_is_positive_ack(const struct packet *packet)
@@ -489,14 +530,14 @@ static bool packet_is_positive_ack(const struct packet *packet)
 }
 
 /* Holds the acknowledgement @packet for the program's reply, or returns false if that is not worthwhile. */
-static bool ack_hold(struct transmission *sent, const struct packet *packet, uint16_t port)
+static bool ack_hold(struct udp_transmission *sent, const struct packet *packet, uint16_t port)
 {
 	struct udp_held *held = &sent->socket->held;
 	uint8_t headers[ROCE_MOST_HEADERS];
 	uint32_t length = roce_headers_write(headers, packet, 0, PLACE_ONLY, 0);
 
 	if (held->length) {
-		sent->forget = true;
+		sent->users++;
 		held_send(sent->socket);
 	}
 	if (!length || length + ROCE_ICRC_BYTES > sizeof(held->bytes) ||
@@ -516,21 +557,24 @@ static enum link_result udp_send_run(struct hca *hca, struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	struct packet *packet = run_slot(run);
-	struct transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
+	struct udp_transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
 	uint16_t port = roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn);
 
 	if (!transmission_begin(&sent, hca, packet->path, port))
 		return LINK_SENT;
-	if (packet_is_positive_ack(packet) && ack_hold(&sent, packet, port)) {
+	if (!sent.count && packet_is_positive_ack(packet) && ack_hold(&sent, packet, port)) {
 		pthread_mutex_unlock(&sent.socket->lock);
-		if (sent.forget)
-			udp_socket_forget(sent.socket);
+		if (sent.users > 1)
+			udp_socket_forget(sent.socket, sent.users - 1);
 		return LINK_SENT;
 	}
 	if (!message_has(packet->message, MESSAGE_IS_RESPONSE))
 		udp_held_note_request(sent.socket);
 	train_put_run(&sent, packet);
-	transmission_end(&sent);
+	if (run->more && train_may_grow(&sent))
+		transmission_keep(&sent, run);
+	else
+		transmission_end(&sent);
 	return LINK_SENT;
 }
 
@@ -540,7 +584,7 @@ static enum link_result udp_send_run(struct hca *hca, struct run *run)
  * Updates the ICRC of a frame built for @path and @port if it leaves with other addresses or another port. A wrong ICRC
  * stays wrong.
  */
-static void frame_change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port,
+static void frame_change_icrc(const struct udp_transmission *sent, const struct packet_path *path, uint16_t port,
 			      uint8_t *bytes, uint32_t length)
 {
 	uint16_t to = (uint16_t)sent->hca->settings.roce_port;
@@ -556,7 +600,7 @@ static enum link_result udp_send_frame(struct hca *hca, const struct packet_path
 				       uint32_t length)
 {
 	WITHOUT_CANCELLATION;
-	struct transmission sent = {.source_qpn = 0};
+	struct udp_transmission sent = {.source_qpn = 0};
 	uint16_t port;
 
 	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || length > TUNABLE_UDP_TRAIN_BYTES)
@@ -565,11 +609,11 @@ static enum link_result udp_send_frame(struct hca *hca, const struct packet_path
 	port = roce_source_port(path, 0, sent.destination_qpn);
 	if (!transmission_begin(&sent, hca, path, port))
 		return LINK_SENT;
+	train_flush(&sent);
 	memcpy(sent.socket->buffer, bytes, length);
 	frame_change_icrc(&sent, path, port, sent.socket->buffer, length);
 	sent.segment = sent.used = length;
 	sent.count = 1;
-	train_flush(&sent);
 	transmission_end(&sent);
 	return LINK_SENT;
 }
@@ -587,6 +631,7 @@ static struct link udp = {
 	.window = TUNABLE_UDP_WINDOW_BYTES, /* atomic */
 	.shares = true,
 	.send = udp_send_run,
+	.flush = udp_flush,
 	.send_frame = udp_send_frame,
 	.has_backlog = udp_port_has_backlog,
 	.let_go = udp_link_let_go,

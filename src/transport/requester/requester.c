@@ -157,12 +157,18 @@ static inline SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe
 	return start_message(qp, wqe, packet, run, kind);
 }
 
+/* Returns true if an opcode of this class sends packets. Others may take long, and need none. */
+static bool class_sends(uint8_t class)
+{
+	return class == WQE_CLASS_SEND || class == WQE_CLASS_WRITE || class == WQE_CLASS_READ ||
+	       class == WQE_CLASS_ATOMIC || class == WQE_CLASS_ATOMIC_WRITE;
+}
+
 static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, struct wqe *wqe, struct run *run)
 {
 	const struct send_kind kind = {.transport = *qp->transport, .class = wqe_opcodes[wqe->opcode].class};
 
-	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
-	    kind.class == WQE_CLASS_ATOMIC || kind.class == WQE_CLASS_ATOMIC_WRITE)
+	if (class_sends(kind.class))
 		return start_kind(qp, wqe, run_slot(run), run, kind);
 	if (requester_must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
@@ -283,6 +289,15 @@ static RARE void record_piece(const struct hca_qp *qp, const struct packet *pack
 
 	record_sent(qp, again ? TIMELINE_SEND_AGAIN : TIMELINE_SEND,
 		    inflight_at(requester, requester->send_entry)->index, packet);
+}
+
+bool requester_has_more(const struct hca_qp *qp)
+{
+	const struct requester *requester = &qp->requester;
+
+	return requester->send_entry + 1 != requester->last ||
+	       (wqe_posted(requester, requester->next) &&
+		class_sends(wqe_opcodes[wqe_opcode_at(requester, requester->next)].class));
 }
 
 bool requester_send_packet(struct hca_qp *qp, struct run *run)

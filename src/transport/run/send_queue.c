@@ -35,6 +35,7 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 			path = requester_path(qp);
 			continue;
 		}
+		run->more = requester_has_more(qp);
 		if (!requester_send_packet(qp, run))
 			break;
 		while (run_has_packets(run, qp->hca) && !run_drain_at_once(run, qp)) {
@@ -49,6 +50,11 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 		}
 		if (!qp->transport->reliable)
 			requester_complete_unreliable(qp);
+	}
+	run->more = false;
+	if (unlikely(run->flushes)) {
+		run->flushes->flush(run);
+		run->flushes = NULL;
 	}
 	requester->running = false;
 	if (unlikely(requester->first != requester->last))

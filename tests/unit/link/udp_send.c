@@ -97,14 +97,10 @@ static void thaw(void)
 
 /* ---- sending and receiving ----------------------------------------------------------------------------------------- */
 
-static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t mtu)
+static void build_write(struct run *run, const struct packet_path *path, uint32_t psn, uint32_t bytes, uint16_t mtu)
 {
-	struct run run;
-	struct packet *packet;
+	struct packet *packet = run_slot(run);
 
-	epoch_enter();
-	run_begin(&run);
-	packet = run_slot(&run);
 	memset(packet, 0, offsetof(struct packet, own_path));
 	packet->transport = IBV_QPT_RC;
 	packet->message = MESSAGE_WRITE;
@@ -112,7 +108,7 @@ static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t 
 	packet->acknowledge = true;
 	packet->destination_qpn = PEER;
 	packet->source_qpn = QPN;
-	packet->psn = PSN;
+	packet->psn = psn;
 	packet->mtu = mtu;
 	packet->count = bytes ? (bytes + mtu - 1) / mtu : 1;
 	packet->remote_address = 0x1122334455667788;
@@ -121,9 +117,35 @@ static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t 
 	packet->path = path;
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, payload, bytes);
+}
+
+static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t mtu)
+{
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	build_write(&run, path, PSN, bytes, mtu);
 	calls = trains = labels = 0;
 	assert_int_equal(link_udp()->send(hca_device(0), &run), LINK_SENT);
 	epoch_leave();
+}
+
+/* Sends WRITE @number as a requester that has more to send. */
+static void send_with_more(struct run *run, const struct packet_path *path, uint32_t number, uint32_t bytes)
+{
+	epoch_enter();
+	build_write(run, path, PSN + number, bytes, MTU);
+	run->more = true;
+	assert_int_equal(link_udp()->send(hca_device(0), run), LINK_SENT);
+	epoch_leave();
+}
+
+static void flush(struct run *run)
+{
+	assert_ptr_equal(run->flushes, link_udp());
+	link_udp()->flush(run);
+	run_begin(run);
 }
 
 struct datagram {
@@ -503,6 +525,108 @@ TEST(longer_than_the_interface_takes)
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED), before);
 }
 
+/* ---- several messages -------------------------------------------------------------------------------------------- */
+
+TEST(messages_leave_together)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	struct run run;
+
+	run_begin(&run);
+	calls = trains = 0;
+	for (uint32_t i = 0; i < 5; i++)
+		send_with_more(&run, &path, i, 8);
+	assert_false(stranger_waits(v4, 20));
+	flush(&run);
+	assert_int_equal(calls, 1);
+	assert_int_equal(trains, 1);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)i);
+	/* At most 64 packets, as within a message. */
+	for (uint32_t i = 0; i < 66; i++)
+		send_with_more(&run, &path, i, 8);
+	for (uint32_t i = 0; i < 64; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)i);
+	assert_false(stranger_waits(v4, 20));
+	flush(&run);
+	for (uint32_t i = 64; i < 66; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)(i - 64));
+	/* The last one. */
+	send_with_more(&run, &path, 0, 8);
+	send_write(&path, 8, MTU);
+	assert_int_equal(calls, 1);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	expect_packet(v4, 0, 0x0a, payload, 8, 1);
+	/* Then nothing is left to flush. */
+	flush(&run);
+	assert_false(stranger_waits(v4, 20));
+}
+
+/* Only the last packet of a train may be shorter, and none longer. */
+TEST(messages_of_other_lengths)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	struct run run;
+
+	run_begin(&run);
+	send_with_more(&run, &path, 0, 80);
+	send_with_more(&run, &path, 1, 8);
+	expect_packet(v4, 0, 0x0a, payload, 80, 0);
+	expect_packet(v4, 1, 0x0a, payload, 8, 1);
+	send_with_more(&run, &path, 2, 8);
+	send_with_more(&run, &path, 3, 80);
+	expect_packet(v4, 2, 0x0a, payload, 8, 0);
+	assert_false(stranger_waits(v4, 20));
+	flush(&run);
+	expect_packet(v4, 3, 0x0a, payload, 80, 0);
+	/* A message of several packets: its last ones are shorter than its first one, which has a longer header. */
+	send_with_more(&run, &path, 0, 8);
+	send_with_more(&run, &path, 0, 3 * MTU);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	expect_packet(v4, 0, 0x06, payload, MTU, 0);
+	expect_packet(v4, 1, 0x07, payload + MTU, MTU, 1);
+	assert_false(stranger_waits(v4, 20));
+	flush(&run);
+	expect_packet(v4, 2, 0x08, payload + 2 * MTU, MTU, 0);
+	assert_false(stranger_waits(v4, 20));
+}
+
+/* Whatever leaves by the same socket takes the packets kept there along, or leaves after them. */
+TEST(nothing_overtakes_a_message)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1"),
+			   other = path_between("127.0.0.1", "127.0.0.2");
+	uint8_t frame[16] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x50, 0x22, 0, 0, 0, 1};
+	struct run run;
+
+	path.udp_source_port = other.udp_source_port = 0xc5a1;
+	run_begin(&run);
+	send_with_more(&run, &path, 0, 8);
+	send_write(&other, 8, MTU);
+	assert_int_equal(calls, 2);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	flush(&run);
+	send_with_more(&run, &path, 7, 8);
+	epoch_enter();
+	link_udp()->send_frame(hca_device(0), &path, frame, sizeof(frame));
+	epoch_leave();
+	expect_packet(v4, 7, 0x0a, payload, 8, 0);
+	assert_int_equal(receive(v4).length, sizeof(frame));
+	flush(&run);
+	/* A kernel that refuses trains gets packet after packet. */
+	refuse_trains = EIO;
+	for (uint32_t i = 0; i < 3; i++)
+		send_with_more(&run, &path, i, 8);
+	flush(&run);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, 0);
+	refuse_trains = 0;
+	send_with_more(&run, &path, 3, 8);
+	expect_packet(v4, 3, 0x0a, payload, 8, 0);
+	assert_null(run.flushes);
+}
+
 /* ---- acknowledgements -------------------------------------------------------------------------------------------- */
 
 static void send_acknowledgement(const struct packet_path *path, uint32_t psn, uint8_t syndrome)
@@ -634,6 +758,19 @@ TEST(nothing_overtakes_an_acknowledgement)
 	udp_let_go();
 	assert_int_equal(udp_holding(), 0);
 	expect_acknowledgement(14, 0);
+	/* Packets that are kept: the acknowledgement ends their train. */
+	struct run run;
+
+	path = answer_often(0xc60a);
+	run_begin(&run);
+	for (uint32_t i = 0; i < 3; i++)
+		send_with_more(&run, &path, i, 8);
+	send_acknowledgement(&path, 21, AETH_NO_CREDITS);
+	assert_int_equal(udp_holding(), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)i);
+	expect_acknowledgement(21, 3);
+	flush(&run);
 	/* A kernel that refuses trains. */
 	path = answer_often(0xc609);
 	refuse_trains = EIO;
@@ -662,6 +799,12 @@ TEST(a_port_that_a_program_has)
 	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
 	assert_int_not_equal(datagram.source_port, 0xd111);
 	close(program);
+}
+
+static void socket_release(struct udp_socket *socket)
+{
+	pthread_mutex_unlock(&socket->lock);
+	udp_socket_forget(socket, 1);
 }
 
 static int count_sockets(void)
@@ -698,10 +841,10 @@ TEST(sockets_are_few)
 		assert_non_null(busy[i] = udp_socket_get(sockets, false, (uint16_t)(0xf000 + i), true));
 	assert_null(udp_socket_get(sockets, false, 0xf100, true));
 	assert_int_equal(errno, EMFILE);
-	udp_socket_put(busy[63]);
+	socket_release(busy[63]);
 	assert_non_null(busy[63] = udp_socket_get(sockets, false, 0xf100, true));
 	for (int i = 0; i < 64; i++)
-		udp_socket_put(busy[i]);
+		socket_release(busy[i]);
 }
 
 /* Flows that do not request a specific port share the existing sockets, and each keeps the one it got. */

@@ -21,6 +21,7 @@ static struct {
 	void *argument;
 	const struct link *before;
 	struct wire_manner manner;
+	bool keeps; /* the requester has announced more packets, or flush() */
 } wire = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A packet that cannot be encoded on a wire is a bug of the device. */
@@ -179,6 +180,8 @@ static void check_piece(const struct packet *packet)
 	MUST(packet->place & PLACE_LAST || packet->payload.length % packet->mtu == 0);
 }
 
+static const struct link *link_of_wire(void);
+
 /* Cuts the run into packets; the payload is read from front to back, one packet at a time. */
 static enum link_result send_run(struct hca *hca, struct run *run)
 {
@@ -205,14 +208,25 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 			stream_read(&packet->payload, cut->payload, cut->length);
 		left -= cut->length;
 		fill(cut, packet, i, place);
+		cut->more = run->more;
 		put(cut);
 	}
 	MUST(!left);
+	wire.keeps = run->more && !wire.manner.immediate;
+	if (wire.keeps)
+		run->flushes = link_of_wire();
 	pthread_mutex_unlock(&wire.lock);
 	return LINK_SENT;
 }
 
-static struct link link_to_wire = {.name = "wire", .immediate = true, .shared = true, .send = send_run};
+static void flush_run(struct run *run)
+{
+	(void)run;
+	wire.keeps = false;
+}
+
+static struct link link_to_wire = {
+	.name = "wire", .immediate = true, .shared = true, .send = send_run, .flush = flush_run};
 
 static const struct link *link_of_wire(void)
 {
@@ -239,7 +253,7 @@ struct wire_packet *wire_take(void)
 		put_last(delayed);
 		delayed = NULL;
 	}
-	packet = wire.first;
+	packet = wire.keeps ? NULL : wire.first;
 	if (packet) {
 		wire.first = packet->next;
 		if (!wire.first)
@@ -364,20 +378,6 @@ void wire_receive_run(const struct wire_packet *const *packets, uint32_t count)
 	free(payload);
 }
 
-bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next)
-{
-	const struct packet_opcode *a = &packet_opcodes[packet->opcode], *b = &packet_opcodes[next->opcode];
-	bool writes = a->message == MESSAGE_WRITE;
-
-	if (a->transport != b->transport || a->place & PLACE_LAST || b->place & PLACE_FIRST ||
-	    packet->destination_qpn != next->destination_qpn || psn_add(packet->psn, 1) != next->psn)
-		return false;
-	if (a->message == MESSAGE_READ_RESPONSE || b->message == MESSAGE_READ_RESPONSE)
-		return a->message == b->message;
-	return writes == (b->message == MESSAGE_WRITE || b->message == MESSAGE_WRITE_IMM);
-}
-
-void wire_receive(const struct wire_packet *packet)
 void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count, void (*before_end)(void))
 {
 	struct run run;
@@ -394,6 +394,20 @@ void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count,
 	epoch_leave();
 }
 
+bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next)
+{
+	const struct packet_opcode *a = &packet_opcodes[packet->opcode], *b = &packet_opcodes[next->opcode];
+	bool writes = a->message == MESSAGE_WRITE;
+
+	if (a->transport != b->transport || a->place & PLACE_LAST || b->place & PLACE_FIRST ||
+	    packet->destination_qpn != next->destination_qpn || psn_add(packet->psn, 1) != next->psn)
+		return false;
+	if (a->message == MESSAGE_READ_RESPONSE || b->message == MESSAGE_READ_RESPONSE)
+		return a->message == b->message;
+	return writes == (b->message == MESSAGE_WRITE || b->message == MESSAGE_WRITE_IMM);
+}
+
+void wire_receive(const struct wire_packet *packet)
 {
 	if (has_good_masks(packet))
 		wire_receive_run(&packet, 1);

@@ -22,6 +22,7 @@ struct wire_packet {
 	const struct link *link; /* link that sends it; NULL: the wire itself */
 	uint8_t opcode;
 	bool solicited, acknowledge;
+	bool more; /* the requester has announced another packet */
 	uint32_t destination_qpn, psn;
 	uint32_t qkey, source_qpn, xrc_srqn;
 	uint64_t dc_key, dc_connection;
@@ -80,10 +81,10 @@ void wire_receive(const struct wire_packet *packet);
  * before.
  */
 void wire_receive_run(const struct wire_packet *const *packets, uint32_t count);
-bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next);
 
 /** Receives @count packets in one poll, each by itself. Calls @before_end when all have been handled. */
 void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count, void (*before_end)(void));
+bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next);
 
 /** Returns the number of packets sent since wire_attach(). */
 uint64_t wire_sent(void);

@@ -139,6 +139,51 @@ TEST(endless_patience)
 	expect_no_more();
 }
 
+/* ---- several messages -------------------------------------------------------------------------------------------- */
+
+static void expect_announced(uint32_t first, const bool *more, uint32_t count)
+{
+	assert_int_equal(kept.count, first + count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(kept.packet[first + i].more, more[i]);
+}
+
+/*
+ * The link may keep a packet until the next one that is announced. A local operation may take long, and a window may be
+ * used up: nothing is kept then. The wire delivers nothing that it has kept.
+ */
+TEST(more_is_announced)
+{
+	struct ibv_qp_attr options = wire_options();
+	uint32_t first;
+
+	options.rnr_retry = 1;
+	start(&options);
+	for (uint32_t i = 0; i < 3; i++)
+		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 100, 0, 0);
+	put_request(&client, MLX5_OPCODE_NOP, HERE, 0, 0, 0, 0);
+	put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 100, 0, 0);
+	ring(&client);
+	expect_announced(0, (const bool[]){true, true, false, false}, 4);
+	first = kept.count;
+	/* No receive: all of them are sent again. */
+	kept.lost = 1u << MESSAGE_SEND;
+	wire_deliver_all();
+	assert_int_equal(kept.packet[first++].syndrome & AETH_KIND_MASK, AETH_RNR_NAK);
+	assert_true(wire_clock_next());
+	expect_announced(first, (const bool[]){true, true, true, false}, 4);
+	/* The second WRITE does not fit into the window. */
+	start(&options);
+	for (uint32_t i = 0; i < 2; i++)
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, WINDOW, 0, 0);
+	ring(&client);
+	assert_true(kept.packet[kept.count - 1].more);
+	wire_deliver_all();
+	expect_cqe(&client_cq, 0, 0);
+	expect_cqe(&client_cq, 1, 0);
+	expect_no_more();
+}
+
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
 
 /* 9.7.5.1.2: packets that arrive together are acknowledged once. */
@@ -165,51 +210,6 @@ TEST(one_for_many)
 	expect_no_more();
 }
 
-/* Only the last of several acknowledgements arrives: it completes all requests. */
-TEST(the_last_one_tells_all)
-{
-	struct ibv_qp_attr options = wire_options();
-
-	start(&options);
-	for (uint32_t i = 0; i < 5; i++)
-		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 1024 * i, 100, 0, 0);
-	ring(&client);
-	kept.lost = 1u << MESSAGE_ACKNOWLEDGE;
-	for (int i = 0; i < 4; i++)
-		assert_true(wire_deliver());
-	kept.lost = 0;
-	wire_deliver_all();
-	for (uint16_t i = 0; i < 5; i++)
-		expect_cqe(&client_cq, i, 0);
-	assert_int_equal(kept_of(MESSAGE_WRITE), 5);
-	expect_no_more();
-}
-
-/*
- * 9.7.6.1.3: without an answer, one more try per time-out (retry_cnt + 1 tries in all), then failure, within the time
- * limit.
- */
-TEST(exhaustion)
-{
-	for (uint8_t retries = 0; retries <= 7; retries++) {
-		for (uint8_t timeout = 8; timeout <= 20; timeout += 6) {
-			struct ibv_qp_attr options = wire_options();
-			uint64_t unit = UINT64_C(4096) << timeout, begin = clock_now_ns(), left;
-
-			options.retry_cnt = retries;
-			options.timeout = timeout;
-			start(&options);
-			kept.lost = ~0u;
-			/* More than the window. */
-			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW, 0, 0);
-			ring(&client);
-			assert_true(kept.count <= WINDOW / 256);
-			while ((left = wire_clock_left()) != UINT64_MAX) {
-				kept.count = 0;
-				wire_clock_next();
-			}
-			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
-			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
 /* Sends @count SENDs of the client, which arrive together. */
 static void send_together(uint32_t count, void (*before_end)(void))
 {
@@ -284,6 +284,51 @@ TEST(no_answer_overtakes_an_acknowledgement)
 	wire_settle();
 }
 
+/* Only the last of several acknowledgements arrives: it completes all requests. */
+TEST(the_last_one_tells_all)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	start(&options);
+	for (uint32_t i = 0; i < 5; i++)
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 1024 * i, 100, 0, 0);
+	ring(&client);
+	kept.lost = 1u << MESSAGE_ACKNOWLEDGE;
+	for (int i = 0; i < 4; i++)
+		assert_true(wire_deliver());
+	kept.lost = 0;
+	wire_deliver_all();
+	for (uint16_t i = 0; i < 5; i++)
+		expect_cqe(&client_cq, i, 0);
+	assert_int_equal(kept_of(MESSAGE_WRITE), 5);
+	expect_no_more();
+}
+
+/*
+ * 9.7.6.1.3: without an answer, one more try per time-out (retry_cnt + 1 tries in all), then failure, within the time
+ * limit.
+ */
+TEST(exhaustion)
+{
+	for (uint8_t retries = 0; retries <= 7; retries++) {
+		for (uint8_t timeout = 8; timeout <= 20; timeout += 6) {
+			struct ibv_qp_attr options = wire_options();
+			uint64_t unit = UINT64_C(4096) << timeout, begin = clock_now_ns(), left;
+
+			options.retry_cnt = retries;
+			options.timeout = timeout;
+			start(&options);
+			kept.lost = ~0u;
+			/* More than the window. */
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW, 0, 0);
+			ring(&client);
+			assert_true(kept.count <= WINDOW / 256);
+			while ((left = wire_clock_left()) != UINT64_MAX) {
+				kept.count = 0;
+				wire_clock_next();
+			}
+			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
 			/* C9-142: a time-out takes one to four times the value of the attribute. */
 			assert_in_range(clock_now_ns() - begin, (retries + 1) * unit, 4 * (retries + 1) * unit);
 		}
