@@ -24,11 +24,15 @@ enum {
 	POLL_SPINS = 100,
 	/* ns to wait for another thread's poll: longer than any takes on a processor */
 	POLL_WAIT_NS = 500000000,
+	/* packets that a thread sends before it polls */
+	POLL_AFTER_SENDS = 4,
 	/* ns between checks for its end */
 	POLL_WAIT_NAP_NS = 100000,
 };
 
 uint32_t progress_pollers;
+
+__thread uint32_t progress_unpolled __attribute__((tls_model("initial-exec")));
 
 /* All atomic. */
 static struct {
@@ -127,6 +131,7 @@ bool progress_poll(void)
 {
 	bool found = false;
 
+	progress_unpolled = 0;
 	if (__atomic_load_n(&pollers.polling, __ATOMIC_RELAXED))
 		return false;
 	if (!epoch_enter_with_exchange(&pollers.polling)) {
@@ -138,6 +143,12 @@ bool progress_poll(void)
 	}
 	epoch_leave();
 	return found;
+}
+
+void progress_after_sending(void)
+{
+	if (progress_unpolled >= POLL_AFTER_SENDS)
+		progress_poll();
 }
 
 bool pollers_poll_to_the_end(void)

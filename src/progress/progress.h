@@ -128,6 +128,22 @@ static inline void progress_worked(uint32_t works)
 /** Calls all pollers once, for a program that found its CQ empty. Returns false if nothing arrived. No lock held. */
 bool progress_poll(void);
 
+/* Packets that this thread has sent by system calls since its last poll. */
+extern __thread uint32_t progress_unpolled __attribute__((tls_model("initial-exec")));
+
+/** Counts a packet that this thread sends by a system call. Under any lock. */
+static inline void progress_sent(void)
+{
+	progress_unpolled++;
+	progress_worked(1);
+}
+
+/**
+ * Polls after some packets: a program that posts requests in a row makes no other call that handles arrivals, and would
+ * share its processor with the device thread, which each of them wakes. No lock held.
+ */
+void progress_after_sending(void);
+
 /**
  * Begin and end a period in which a thread of the library that polls doorbells (watch.h) also polls for arrivals: its
  * progress_poll() counts as the program's. After the end, arrivals wake the device thread. No lock held.

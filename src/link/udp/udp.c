@@ -88,6 +88,7 @@ static int datagram_send_once(struct udp_transmission *sent, int fd, const uint8
 }
 
 /*
+	progress_sent();
  * Returns true if sendmsg(2) may have failed by the error of an earlier datagram, which ICMP reported (udp(7)); the
  * kernel has not tried to send then. These are the errors to which Linux translates unreachable destinations.
  */
@@ -258,7 +259,6 @@ static void train_send(struct udp_transmission *sent)
 
 	if (!error) {
 		counter_add(sent->hca, COUNTER_UDP_TRAINS_SENT, 1);
-		progress_worked(1);
 		return;
 	}
 	if (error == -EAGAIN) {

@@ -4,6 +4,7 @@
 
 #include "core/epoch.h"
 #include "core/thread_memory.h"
+#include "progress/progress.h"
 #include "transport/fast_path/fast_path.h"
 #include "transport/requester/send.h"
 #include "transport/responder/answer.h"
@@ -77,6 +78,7 @@ static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 	run_locked(qp, run);
 	if (unlikely(run_has_more(run)))
 		run_finish(run);
+	progress_after_sending();
 }
 
 static RARE enum fast_path fast_path_recorded(struct hca_qp *qp)

@@ -71,6 +71,34 @@ TEST(one_that_sleeps)
 	}
 }
 
+/* One that sends in a row handles arrivals after every fourth packet, and counts as polling. */
+TEST(one_that_sends)
+{
+	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;
+	uint32_t before;
+
+	progress_poll();
+	for (uint32_t i = 1; i < 4; i++) {
+		progress_sent();
+		progress_after_sending();
+		assert_int_equal(progress_unpolled, i);
+	}
+	before = __atomic_load_n(&arrivals.taken, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&arrivals.waits, true, __ATOMIC_SEQ_CST);
+	progress_sent();
+	progress_after_sending();
+	assert_int_equal(progress_unpolled, 0);
+	/* The device thread may be about to take it. */
+	while (__atomic_load_n(&arrivals.taken, __ATOMIC_ACQUIRE) == before)
+		assert_true(clock_now_ns() < deadline);
+	arrivals_become_armed();
+	while (arrivals_armed()) {
+		assert_true(clock_now_ns() < deadline);
+		progress_sent();
+		progress_after_sending();
+	}
+}
+
 int main(void)
 {
 	return run_cases(.group_setup = make);
