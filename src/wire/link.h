@@ -81,8 +81,8 @@ struct link {
 	 */
 	enum link_result (*send)(struct hca *hca, struct run *run);
 	/**
-	 * Sends the packets that send() has kept in run->kept because of run->more. The sender's QP lock is held. NULL:
-	 * send() keeps none.
+	 * Sends the packets that send() has kept in run->kept because of run->more, or lets them wait if run->streams.
+	 * The sender's QP lock is held. NULL: send() keeps none.
 	 */
 	void (*flush)(struct run *run);
 	/**

@@ -32,6 +32,8 @@ struct run {
 	 * link may then keep the packet, and stores what it kept in `kept`.
 	 */
 	bool more;
+	/* The packets before are not acknowledged yet, so it may also wait until the program polls, or they are. */
+	bool streams;
 	const struct link *flushes; /* NULL: no link has kept a packet */
 	void *kept;
 	struct packet packet[RUN_PACKETS];
@@ -45,7 +47,7 @@ static inline void run_begin(struct run *run)
 	run->held = NULL;
 	run->acknowledges = false;
 	run->frame = NULL;
-	run->more = false;
+	run->more = run->streams = false;
 	run->flushes = NULL;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Acknowledgements that wait for the program's reply, see DESIGN.md. */
+/*
+ * Packets that wait for others: an acknowledgement for the program's reply, requests for further ones (DESIGN.md). At most
+ * one socket of the process has any.
+ */
 #include <string.h>
 
 #include "core/cancellation.h"
@@ -23,10 +26,10 @@ enum {
 uint32_t udp_held_flow;
 
 static struct {
-	struct udp_socket *socket; /* atomic; the one that holds an acknowledgement, or NULL; written under its lock */
+	struct udp_socket *socket; /* atomic; the one in which packets wait, or NULL; written under its lock */
 	struct timer timer;
 	bool armed;        /* atomic */
-	uint64_t since_ns; /* atomic; that of socket->held */
+	uint64_t since_ns; /* atomic; that of socket->held; 0: requests wait */
 } holder;
 
 static struct timers *held_timers(void)
@@ -40,8 +43,9 @@ static void held_timer_expired(struct timer *timer)
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 	if (!udp_holding())
 		return;
-	/* Usually this is a newer acknowledgement than the one for which the timer was armed. */
+	/* Usually these are newer packets than those for which the timer was armed. */
 	udp_held_release(UDP_HELD_ANSWER_NS);
+	udp_kept_release(UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		timer_arm(held_timers(), &holder.timer, clock_now_ns() + UDP_HELD_LATEST_NS / 2);
 }
@@ -82,16 +86,13 @@ static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 
 /* ---- holding --------------------------------------------------------------------------------------------------- */
 
-bool udp_held_keep(struct udp_socket *socket, uint32_t key)
+static bool holder_become(struct udp_socket *socket, uint32_t key, uint64_t now_ns)
 {
 	struct udp_socket *none = NULL;
-	uint64_t now_ns = clock_now_ns();
 
-	if (!answer_is_expected(socket, now_ns) ||
-	    !__atomic_compare_exchange_n(&holder.socket, &none, socket, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&holder.socket, &none, socket, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	socket->held.since_ns = now_ns;
-	__atomic_store_n(&holder.since_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&udp_held_flow, key, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&link_holding, routes->udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
@@ -102,6 +103,31 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 	udp_held_gone(socket);
 	return false;
+}
+
+bool udp_held_keep(struct udp_socket *socket, uint32_t key)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (!answer_is_expected(socket, now_ns) || !holder_become(socket, key, now_ns))
+		return false;
+	__atomic_store_n(&holder.since_ns, now_ns, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool udp_kept_wait(struct udp_socket *socket, uint32_t key)
+{
+	if (__atomic_load_n(&holder.socket, __ATOMIC_RELAXED) == socket)
+		return true;
+	if (!holder_become(socket, key, clock_now_ns()))
+		return false;
+	__atomic_store_n(&holder.since_ns, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+struct udp_socket *udp_held_socket(void)
+{
+	return __atomic_load_n(&holder.socket, __ATOMIC_SEQ_CST);
 }
 
 void udp_held_gone(struct udp_socket *socket)

@@ -93,8 +93,8 @@ struct udp_held {
 	void (*send)(struct udp_socket *socket);
 	uint32_t source_qpn, destination_qpn;
 	struct udp_way way;
-	uint64_t since_ns;
-	uint32_t length; /* 0: none */
+	uint64_t since_ns; /* also of `kept` */
+	uint32_t length;   /* 0: none */
 	uint8_t bytes[UDP_HELD_BYTES];
 };
 
@@ -120,6 +120,13 @@ struct udp_transmission {
 	uint32_t used;    /* bytes of the train */
 	bool complete;    /* the last packet is shorter */
 	bool answers;     /* the last packet is the acknowledgement that was held back */
+	bool waits;       /* for further packets, although its requester has stopped (held.c) */
+};
+
+/* Whether the program polls soon after it has posted requests. */
+struct udp_stream {
+	uint32_t failures; /* consecutive times that the device thread had to send what waited */
+	uint32_t skip;     /* requests that do not wait because of these */
 };
 
 /* A socket that sends from one source port and receives nothing. */
@@ -138,7 +145,8 @@ struct udp_socket {
 	uint64_t checked_ns;  /* last check of `fd`; under `lock` */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
-	struct udp_transmission kept; /* under `lock`; waits for further packets (udp.c); count 0: none */
+	struct udp_transmission kept; /* under `lock`; continued by the next packet (udp.c); count 0: none */
+	struct udp_stream stream;     /* under `lock` */
 	struct udp_answers answers;   /* under `lock` */
 	struct roce_icrc_start icrc[ROCE_ICRC_STARTS]; /* under `lock` */
 };
@@ -172,9 +180,9 @@ void udp_sockets_unlock(struct udp_sockets *table);
 /** Closes all sockets in a forked child. The lock is held. */
 void udp_sockets_forget(struct udp_sockets *table);
 
-/* ---- acknowledgements that are held back ------------------------------------------------------------------------- */
+/* ---- packets that wait for others --------------------------------------------------------------------------------- */
 
-/** Returns the value of udp_holding() while an acknowledgement of this flow is held. */
+/** Returns the value of udp_holding() while packets of this flow wait. */
 static inline uint32_t udp_flow_key(bool ipv6, uint16_t port)
 {
 	return 1u << 17 | (uint32_t)ipv6 << 16 | port;
@@ -190,13 +198,19 @@ void udp_held_note_request(struct udp_socket *socket);
  */
 bool udp_held_keep(struct udp_socket *socket, uint32_t key);
 /**
- * Marks the held acknowledgement as sent. The lock of @socket is held; the caller calls udp_socket_forget() after
- * unlocking.
+ * Lets the requests in socket->kept wait for others. Returns false if packets of another socket wait; then they must leave
+ * now. The lock of @socket is held.
+ */
+bool udp_kept_wait(struct udp_socket *socket, uint32_t key);
+/**
+ * Marks what waited in @socket as sent. The lock of @socket is held; the caller calls udp_socket_forget() after unlocking.
  */
 void udp_held_gone(struct udp_socket *socket);
+/** Returns the socket in which packets wait, or NULL. Lock it and check. */
+struct udp_socket *udp_held_socket(void);
 /** Returns true if the program received a message a moment ago and is expected to reply. */
 bool udp_held_just_now(void);
-/** Drops the held acknowledgement. In a forked child. */
+/** Drops what waits. In a forked child. */
 void udp_held_after_fork(void);
 
 /**

@@ -524,7 +524,7 @@ static void __attribute__((destructor)) port_at_exit(void)
 	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != progress_generation())
 		return;
 	udp_receive_leave();
-	udp_held_release(0);
+	udp_let_go();
 }
 
 void udp_before_fork(void)

@@ -34,6 +34,8 @@ enum {
 	 * window is used up
 	 */
 	UDP_BATCH_BYTES = 100000,
+	/* consecutive polls that have found something after which the next datagram usually waits already */
+	UDP_ROW = 2,
 	/* bytes from which a datagram is usually followed by another one */
 	UDP_LONG_DATAGRAM = 4096,
 };
@@ -57,6 +59,7 @@ static struct {
 	struct run *run;
 	const struct packet_path *path;
 	bool group;   /* the datagram in hand arrived for a multicast group */
+	uint32_t row; /* consecutive polls that have found something */
 	bool pending; /* run_slot(run) is not committed yet: packets may continue it */
 	/* Last packet of the pending run, if it was joined and is the middle of a message, or NULL. */
 	const uint8_t *middle;
@@ -385,7 +388,8 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 		bytes += length;
 		if (bytes >= UDP_BATCH_BYTES)
 			return true;
-		if (length < UDP_LONG_DATAGRAM && !datagram_wants_response(receiver.bytes, length))
+		if (length < UDP_LONG_DATAGRAM && receiver.row < UDP_ROW &&
+		    !datagram_wants_response(receiver.bytes, length))
 			return true;
 	}
 	return i > 0;
@@ -447,6 +451,10 @@ static bool udp_poll(struct poller *poller, struct run *run)
 	receiver.group = true;
 	found |= udp_groups_poll(receiver.hca->registry->udp_groups, group_poll);
 	receiver.group = false;
+	/* The program has nothing else to send now. */
+	if (!found && __builtin_expect(udp_holding() != 0, 0))
+		udp_kept_release(0);
+	receiver.row = found ? receiver.row + 1 : 0;
 	return found;
 }
 
@@ -465,12 +473,15 @@ static void udp_poller_arm(struct poller *poller, bool armed)
 		progress_rewatch_arrivals(&receiver.watched, receiver_events(armed));
 }
 
-/* Implements poller.rest. The sockets wake the thread; only the held acknowledgement must be sent. */
+/* Implements poller.rest. The sockets wake the thread; only packets that wait must be sent. */
 static void udp_poller_rest(struct poller *poller, bool stays)
 {
 	(void)poller;
-	if (stays && udp_holding())
+	if (!udp_holding())
+		return;
+	if (stays)
 		udp_held_release(0);
+	udp_kept_release(0);
 }
 
 int udp_receive_begin(struct hca *hca)

@@ -152,6 +152,7 @@ static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	socket->no_trains = false;
 	socket->no_labels = false;
 	socket->answers = (struct udp_answers){0};
+	socket->stream = (struct udp_stream){0};
 	return 0;
 }
 

@@ -28,6 +28,10 @@ enum {
 	 * ms that a sender waits for a socket without room: its queue takes longer only if the interface is stuck
 	 */
 	UDP_ROOM_MS = 20,
+	/* ns for which requests of a program that posts all the time do not wait */
+	UDP_STREAM_PAUSE_NS = 50000,
+	/* limit for doubling the requests that do not wait after some waited in vain */
+	UDP_STREAM_FAILURES = 10,
 	/* bytes that a QP may have in flight even with the smallest buffers */
 	UDP_LEAST_WINDOW = 64 * 1024,
 };
@@ -84,11 +88,11 @@ static int datagram_send_once(struct udp_transmission *sent, int fd, const uint8
 	if (!sender_check(sent->socket, fd))
 		return -EBADF;
 	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
+	progress_sent();
 	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 /*
-	progress_sent();
  * Returns true if sendmsg(2) may have failed by the error of an earlier datagram, which ICMP reported (udp(7)); the
  * kernel has not tried to send then. These are the errors to which Linux translates unreachable destinations.
  */
@@ -350,8 +354,9 @@ static void train_flush(struct udp_transmission *sent)
 			loss_explain(sent, error);
 		}
 	}
-	if (joined)
+	if (joined || sent->waits)
 		udp_held_gone(sent->socket);
+	sent->waits = false;
 	sent->answers = false;
 	sent->count = 0;
 	sent->used = 0;
@@ -449,6 +454,7 @@ static void kept_continue(struct udp_transmission *sent)
 	sent->socket->kept.count = 0;
 	if (!path_is_same(&sent->way.path, &kept.way.path))
 		train_flush(&kept);
+	sent->waits = kept.waits;
 	sent->users += kept.users;
 	sent->segment = kept.segment;
 	sent->count = kept.count;
@@ -464,7 +470,7 @@ static bool transmission_begin(struct udp_transmission *sent, struct hca *hca, c
 
 	sent->hca = hca;
 	sent->segment = sent->count = sent->used = 0;
-	sent->complete = sent->answers = false;
+	sent->complete = sent->answers = sent->waits = false;
 	sent->users = 1;
 	udp_begin(hca);
 	if (udp_way_make(&sent->way, hca, path))
@@ -506,22 +512,72 @@ static void transmission_keep(struct udp_transmission *sent, struct run *run)
 		udp_socket_forget(sent->socket, users);
 }
 
+/* Sends the train kept in @socket, whose lock is held, and released. */
+static void kept_send(struct udp_socket *socket)
+{
+	struct udp_transmission sent = socket->kept;
+
+	socket->kept.count = 0;
+	transmission_end(&sent);
+}
+
+static bool kept_may_wait(struct udp_socket *socket)
+{
+	if (socket->held.length)
+		return false;
+	if (socket->stream.skip) {
+		socket->stream.skip--;
+		return false;
+	}
+	return udp_kept_wait(socket, udp_flow_key(socket->ipv6, socket->wanted));
+}
+
+/*
+ * Requests have waited for @age_ns. A program that posts and then makes no call, such as one that spins on memory, had better
+ * not let them wait.
+ */
+static void stream_note_release(struct udp_stream *stream, uint64_t age_ns)
+{
+	if (!progress_on_thread()) {
+		stream->failures = 0;
+	} else if (age_ns >= UDP_STREAM_PAUSE_NS) {
+		stream->failures += stream->failures < UDP_STREAM_FAILURES;
+		stream->skip = 1u << stream->failures;
+	}
+}
+
 /* Implements link.flush. */
 static void udp_flush(struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	struct udp_socket *socket = run->kept;
-	struct udp_transmission sent;
 
 	pthread_mutex_lock(&socket->lock);
+	if (socket->kept.count && run->streams && !socket->kept.waits)
+		socket->kept.waits = kept_may_wait(socket);
 	/* Another thread may have sent it together with its own packet. */
-	if (!socket->kept.count) {
+	if (socket->kept.count && !socket->kept.waits)
+		kept_send(socket);
+	else
 		pthread_mutex_unlock(&socket->lock);
+}
+
+void udp_kept_release(uint64_t age_ns)
+{
+	WITHOUT_CANCELLATION;
+	struct udp_socket *socket = udp_held_socket();
+	uint64_t waited_ns;
+
+	if (!socket)
 		return;
+	pthread_mutex_lock(&socket->lock);
+	waited_ns = clock_now_ns() - socket->held.since_ns;
+	if (socket->kept.count && socket->kept.waits && waited_ns >= age_ns) {
+		stream_note_release(&socket->stream, waited_ns);
+		kept_send(socket);
+	} else {
+		pthread_mutex_unlock(&socket->lock);
 	}
-	sent = socket->kept;
-	socket->kept.count = 0;
-	transmission_end(&sent);
 }
 
 static bool packet_is_positive_ack(const struct packet *packet)

@@ -19,7 +19,7 @@ void udp_begin(struct hca *hca);
 /* Use udp_holding(). */
 extern uint32_t udp_held_flow;
 
-/** Returns nonzero if an acknowledgement waits for the program's reply. Any thread. */
+/** Returns nonzero if packets wait for others that leave with them (held.c). Any thread. */
 static inline uint32_t udp_holding(void)
 {
 	/* Not only acquire: the timer (held.c) stores that it is not armed, then loads this. */
@@ -29,11 +29,16 @@ static inline uint32_t udp_holding(void)
 /** Sends the held acknowledgement if it has waited for @age_ns. Any thread, also under a QP's lock. */
 void udp_held_release(uint64_t age_ns);
 
-/** Sends the held acknowledgement before other packets that must not overtake it. As udp_held_release(). */
+/** As udp_held_release(), for requests that wait for others. */
+void udp_kept_release(uint64_t age_ns);
+
+/** Sends all packets that wait, before others that must not overtake them. As udp_held_release(). */
 static inline void udp_let_go(void)
 {
-	if (__builtin_expect(udp_holding() != 0, 0))
+	if (__builtin_expect(udp_holding() != 0, 0)) {
 		udp_held_release(0);
+		udp_kept_release(0);
+	}
 }
 
 /** Holds the lock of the port around a fork, so that all descriptors, which the child closes, are recorded. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "observe/counters.h"
+#include "progress/progress.h"
 #include "transport/qp/dci.h"
 #include "transport/qp/inherited.h"
 #include "transport/qp/record.h"
@@ -12,6 +13,9 @@
 #include "transport/requester/send.h"
 #include "transport/requester/wqe_parse.h"
 #include "wire/link.h"
+
+/* Value chosen for speed: requests in flight beyond which a program streams, rather than waits for each. */
+enum { REQUESTER_STREAM = 4 };
 
 /*
  * Returns true if @wqe must wait: a fence waits for READs and atomics (mlx5-formats 1.3), of which no more may be in
@@ -291,13 +295,20 @@ static RARE void record_piece(const struct hca_qp *qp, const struct packet *pack
 		    inflight_at(requester, requester->send_entry)->index, packet);
 }
 
-bool requester_has_more(const struct hca_qp *qp)
+static bool requester_has_more(const struct requester *requester)
 {
-	const struct requester *requester = &qp->requester;
-
 	return requester->send_entry + 1 != requester->last ||
 	       (wqe_posted(requester, requester->next) &&
 		class_sends(wqe_opcodes[wqe_opcode_at(requester, requester->next)].class));
+}
+
+void requester_announce(const struct hca_qp *qp, struct run *run)
+{
+	const struct requester *requester = &qp->requester;
+
+	run->streams = requester->last - requester->first > REQUESTER_STREAM && run_slot(run)->place == PLACE_ONLY &&
+		       run_slot(run)->count == 1 && !progress_on_thread();
+	run->more = run->streams || requester_has_more(requester);
 }
 
 bool requester_send_packet(struct hca_qp *qp, struct run *run)

@@ -14,8 +14,8 @@ bool requester_next_other(struct hca_qp *qp, struct run *run);
 enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run);
 /** Sends the built packet. Returns false if the link has no room; link_resume() then schedules the QP. */
 bool requester_send_packet(struct hca_qp *qp, struct run *run);
-/** Returns true if another packet is likely to follow the one just built, which has not been sent yet. */
-bool requester_has_more(const struct hca_qp *qp);
+/** Sets @run->more and @run->streams for the packet just built, which has not been sent yet. */
+void requester_announce(const struct hca_qp *qp, struct run *run);
 /** Completes UC and UD requests that have left. */
 void requester_complete_unreliable(struct hca_qp *qp);
 

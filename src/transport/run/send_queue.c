@@ -36,7 +36,7 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 			path = requester_path(qp);
 			continue;
 		}
-		run->more = requester_has_more(qp);
+		requester_announce(qp, run);
 		if (!requester_send_packet(qp, run))
 			break;
 		while (run_has_packets(run, qp->hca) && !run_drain_at_once(run, qp)) {
@@ -53,7 +53,7 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 			requester_complete_unreliable(qp);
 	}
 	run->more = false;
-	if (unlikely(run->flushes)) {
+	if (run->flushes) {
 		run->flushes->flush(run);
 		run->flushes = NULL;
 	}

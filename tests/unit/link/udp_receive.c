@@ -39,6 +39,33 @@ TEST(more_reads_than_granted)
 	expect_no_other_change();
 }
 
+/*
+ * A poll takes one short datagram, as looking for another costs a system call; if two polls in a row have found one, the
+ * next takes what is there.
+ */
+TEST(many_datagrams)
+{
+	static const uint64_t arrived[] = {1, 2, 8};
+	uint8_t packet[MOST_PACKET];
+	uint64_t before;
+
+	assert_true(progress_begin_polling_soon());
+	while (progress_poll_all())
+		;
+	before = counted(COUNTER_UDP_PACKETS_RECEIVED);
+	for (uint32_t i = 0; i < 8; i++) {
+		send_bytes(packet, write_packet(packet, 0x0a, i, i * 8, 8, 8, 0), 0);
+		expect_written(i, i * 8, 8);
+	}
+	for (size_t i = 0; i < sizeof(arrived) / sizeof(arrived[0]); i++) {
+		progress_poll_all();
+		assert_int_equal(counted(COUNTER_UDP_PACKETS_RECEIVED) - before, arrived[i]);
+	}
+	progress_end_polling();
+	wait_for(8);
+	expect_no_other_change();
+}
+
 /* Sends the whole message as one datagram; FIRST is longer, so it is a datagram of its own. */
 static void send_train(uint32_t packets, uint32_t last)
 {

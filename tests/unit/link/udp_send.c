@@ -6,6 +6,8 @@
  */
 #include "test_case.h"
 
+#include "progress/pollers.h"
+#include "progress/progress.h"
 #include "../support/udp_fixture.h"
 
 enum { QPN = 0x4011, PEER = 0x5022, PSN = 0xfffffe, MTU = 256, MOST = 300000 };
@@ -627,6 +629,134 @@ TEST(nothing_overtakes_a_message)
 	assert_null(run.flushes);
 }
 
+/* ---- messages that wait for others ------------------------------------------------------------------------------- */
+
+/* Sends WRITE @number of a requester that has nothing else to send now, but whose messages are in flight. */
+static void send_in_stream(const struct packet_path *path, uint32_t number, uint32_t bytes)
+{
+	struct run run;
+
+	run_begin(&run);
+	run.streams = true;
+	send_with_more(&run, path, number, bytes);
+	if (run.flushes)
+		link_udp()->flush(&run);
+}
+
+static void expect_stream(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)i);
+	assert_false(stranger_waits(v4, 20));
+	assert_int_equal(udp_holding(), 0);
+}
+
+/* They wait until the program polls without finding anything, or sleeps, or the process ends, or for a millisecond. */
+TEST(a_stream_waits)
+{
+	static const enum { POLLS, SLEEPS, ENDS, PAUSES, ALL } cases[] = {POLLS, SLEEPS, ENDS, PAUSES};
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	for (uint32_t i = 0; i < ALL; i++) {
+		freeze();
+		/* Otherwise the device thread may poll first. */
+		assert_true(progress_begin_polling_soon());
+		path.udp_source_port = (uint16_t)(0xc700 + i);
+		calls = 0;
+		for (uint32_t k = 0; k < 5; k++)
+			send_in_stream(&path, k, 8);
+		assert_false(stranger_waits(v4, 20));
+		assert_int_not_equal(udp_holding(), 0);
+		if (cases[i] == PAUSES)
+			thaw();
+		else if (cases[i] == ENDS)
+			udp_let_go();
+		if (cases[i] >= ENDS)
+			expect_stream(5);
+		progress_end_polling();
+		if (cases[i] == POLLS)
+			assert_false(progress_poll());
+		else if (cases[i] == SLEEPS)
+			progress_before_sleep();
+		if (cases[i] < ENDS)
+			expect_stream(5);
+		thaw();
+		assert_int_equal(calls, 1);
+	}
+}
+
+/* A program that spins on memory does not poll: after a stream has waited in vain, fewer and fewer do. */
+TEST(a_stream_in_vain)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	path.udp_source_port = 0xc708;
+	for (uint32_t skip = 0; skip <= 8; skip = skip ? 2 * skip : 2) {
+		freeze();
+		assert_true(progress_begin_polling_soon());
+		for (uint32_t i = 0; i < skip; i++) {
+			send_in_stream(&path, 0, 8);
+			expect_packet(v4, 0, 0x0a, payload, 8, 0);
+		}
+		send_in_stream(&path, 0, 8);
+		assert_false(stranger_waits(v4, 20));
+		/* The timer expires. */
+		thaw();
+		expect_stream(1);
+		progress_end_polling();
+	}
+}
+
+TEST(a_stream_leaves)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1"), other;
+	struct datagram datagram;
+
+	freeze();
+	assert_true(progress_begin_polling_soon());
+	path.udp_source_port = 0xc711;
+	/* A full train. */
+	for (uint32_t i = 0; i < 64; i++)
+		send_in_stream(&path, i, 8);
+	expect_stream(64);
+	/* A shorter message ends it, a longer one begins another. */
+	send_in_stream(&path, 0, 80);
+	send_in_stream(&path, 1, 8);
+	expect_packet(v4, 0, 0x0a, payload, 80, 0);
+	expect_packet(v4, 1, 0x0a, payload, 8, 1);
+	assert_int_equal(udp_holding(), 0);
+	send_in_stream(&path, 0, 8);
+	send_in_stream(&path, 1, 80);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	assert_false(stranger_waits(v4, 20));
+	/* One that does not wait takes the others along. */
+	send_write(&path, 80, MTU);
+	expect_packet(v4, 1, 0x0a, payload, 80, 0);
+	expect_packet(v4, 0, 0x0a, payload, 80, 1);
+	assert_int_equal(udp_holding(), 0);
+	/* Messages of another flow, of which some wait then. */
+	other = path;
+	other.udp_source_port = 0xc712;
+	for (uint32_t i = 0; i < 4; i++) {
+		send_in_stream(i % 2 ? &other : &path, i, 8);
+		if (!i)
+			continue;
+		datagram = expect_packet(v4, i - 1, 0x0a, payload, 8, 0);
+		assert_int_equal(datagram.source_port, i % 2 ? 0xc711 : 0xc712);
+	}
+	assert_false(stranger_waits(v4, 20));
+	/* Another address. */
+	other = path_between("127.0.0.1", "127.0.0.2");
+	other.udp_source_port = 0xc712;
+	send_in_stream(&other, 5, 8);
+	expect_packet(v4, 3, 0x0a, payload, 8, 0);
+	udp_let_go();
+	expect_packet(v4, 5, 0x0a, payload, 8, 0);
+	progress_end_polling();
+	thaw();
+	assert_false(stranger_waits(v4, 20));
+}
+
 /* ---- acknowledgements -------------------------------------------------------------------------------------------- */
 
 static void send_acknowledgement(const struct packet_path *path, uint32_t psn, uint8_t syndrome)
@@ -771,6 +901,22 @@ TEST(nothing_overtakes_an_acknowledgement)
 		expect_packet(v4, i, 0x0a, payload, 8, (uint16_t)i);
 	expect_acknowledgement(21, 3);
 	flush(&run);
+	/* Messages of a stream: they do not wait with it. */
+	path = answer_often(0xc60b);
+	send_acknowledgement(&path, 22, AETH_NO_CREDITS);
+	assert_int_not_equal(udp_holding(), 0);
+	send_in_stream(&path, 0, 8);
+	assert_int_equal(udp_holding(), 0);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	expect_acknowledgement(22, 1);
+	path = answer_often(0xc60c);
+	assert_true(progress_begin_polling_soon());
+	send_in_stream(&path, 0, 8);
+	send_acknowledgement(&path, 23, AETH_NO_CREDITS);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	expect_acknowledgement(23, 1);
+	assert_int_equal(udp_holding(), 0);
+	progress_end_polling();
 	/* A kernel that refuses trains. */
 	path = answer_often(0xc609);
 	refuse_trains = EIO;

@@ -209,6 +209,7 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 		left -= cut->length;
 		fill(cut, packet, i, place);
 		cut->more = run->more;
+		cut->streams = run->streams;
 		put(cut);
 	}
 	MUST(!left);

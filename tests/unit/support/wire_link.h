@@ -22,7 +22,7 @@ struct wire_packet {
 	const struct link *link; /* link that sends it; NULL: the wire itself */
 	uint8_t opcode;
 	bool solicited, acknowledge;
-	bool more; /* the requester has announced another packet */
+	bool more, streams; /* of the run */
 	uint32_t destination_qpn, psn;
 	uint32_t qkey, source_qpn, xrc_srqn;
 	uint64_t dc_key, dc_connection;

@@ -157,21 +157,20 @@ TEST(more_is_announced)
 	struct ibv_qp_attr options = wire_options();
 	uint32_t first;
 
-	options.rnr_retry = 1;
 	start(&options);
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 100, 0, 0);
 	put_request(&client, MLX5_OPCODE_NOP, HERE, 0, 0, 0, 0);
 	put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 100, 0, 0);
 	ring(&client);
-	expect_announced(0, (const bool[]){true, true, false, false}, 4);
+	expect_announced(0, (const bool[]){true, false, false}, 3);
 	first = kept.count;
 	/* No receive: all of them are sent again. */
 	kept.lost = 1u << MESSAGE_SEND;
 	wire_deliver_all();
 	assert_int_equal(kept.packet[first++].syndrome & AETH_KIND_MASK, AETH_RNR_NAK);
 	assert_true(wire_clock_next());
-	expect_announced(first, (const bool[]){true, true, true, false}, 4);
+	expect_announced(first, (const bool[]){true, true, false}, 3);
 	/* The second WRITE does not fit into the window. */
 	start(&options);
 	for (uint32_t i = 0; i < 2; i++)
@@ -181,6 +180,38 @@ TEST(more_is_announced)
 	wire_deliver_all();
 	expect_cqe(&client_cq, 0, 0);
 	expect_cqe(&client_cq, 1, 0);
+	expect_no_more();
+}
+
+/* A packet may wait for the program's next call only if four before it are not acknowledged, and if it is a message. */
+TEST(streams)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	start(&options);
+	for (uint32_t i = 0; i < 6; i++) {
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 100, 0, 0);
+		ring(&client);
+		assert_int_equal(kept.packet[i].streams, i >= 4);
+		assert_int_equal(kept.packet[i].more, i >= 4);
+	}
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 257, 0, 0);
+	ring(&client);
+	assert_int_equal(kept.count, 8);
+	assert_false(kept.packet[6].streams || kept.packet[7].streams);
+	for (int i = 0; i < 4; i++)
+		assert_true(wire_deliver());
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 100, 0, 0);
+	ring(&client);
+	/* The acknowledgements are on the wire. */
+	assert_true(kept.packet[kept.count - 1].streams);
+	wire_deliver_all();
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 100, 0, 0);
+	ring(&client);
+	assert_false(kept.packet[kept.count - 1].streams);
+	wire_deliver_all();
+	for (uint16_t i = 0; i < 9; i++)
+		expect_cqe(&client_cq, i, 0);
 	expect_no_more();
 }
 
