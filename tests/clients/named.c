@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <softhca.h>
@@ -250,6 +251,9 @@ static void kill_target(struct end *end, struct process *process, const char *li
 	int fd = open(lines, O_RDONLY);
 
 	kill(process->pid, SIGSTOP);
+	/* A thread that runs stops a little later. */
+	if (waitpid(process->pid, NULL, WUNTRACED) != process->pid)
+		die("the target does not stop");
 	post(end->qp[LOST], end, (struct ibv_send_wr){.opcode = IBV_WR_SEND});
 	process_kill(process);
 	expect_status(end, IBV_WC_RETRY_EXC_ERR);
