@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The Internet checksum, 32 bytes at a time. Sums of 32-bit halves in 64-bit lanes lose no carries. */
 #include "block/guard_checksum.h"
+#include "core/compiler.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
-#define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
+#define AVX2_INLINE AVX2 static inline SPECIALISED
 
 AVX2_INLINE __m256i avx2_add_halves(__m256i sum, __m256i value)
 {

@@ -4,12 +4,13 @@
  * byte swapping come last, for four blocks at once.
  */
 #include "block/guard_checksum.h"
+#include "core/compiler.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq")))
-#define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
+#define AVX512_INLINE AVX512 static inline SPECIALISED
 
 AVX512_INLINE __m512i avx512_add_halves(__m512i sum, __m512i value)
 {

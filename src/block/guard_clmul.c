@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CRCs by carry-less multiplication (PCLMULQDQ): four registers, each folded over the next 64 bytes. */
 #include "block/guard_fold.h"
+#include "core/compiler.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
 #define CLMUL __attribute__((target("pclmul,sse4.1")))
-#define CLMUL_INLINE CLMUL __attribute__((always_inline)) static inline
+#define CLMUL_INLINE CLMUL static inline SPECIALISED
 
 CLMUL_INLINE __m128i clmul_load_multipliers(const struct guard_multipliers *pair)
 {

@@ -9,13 +9,14 @@
  * much as loading data. The 8-byte pieces of all sums are then added up and folded like 16 bytes of data.
  */
 #include "block/guard_kernels.h"
+#include "core/compiler.h"
 
 #ifdef __x86_64__
 #include "block/guard_wide.h"
 
 #define GFNI_FEATURES WIDE_FEATURES ",gfni"
 #define GFNI __attribute__((target(GFNI_FEATURES)))
-#define GFNI_INLINE GFNI __attribute__((always_inline)) static inline
+#define GFNI_INLINE GFNI static inline SPECIALISED
 
 /* Eight vectors have 8 / phases slots, each with its own matrices. */
 struct shape {

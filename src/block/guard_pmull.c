@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CRCs by carry-less multiplication on aarch64 (PMULL), as in guard_clmul.c. */
 #include "block/guard_fold.h"
+#include "core/compiler.h"
 
 #ifdef __aarch64__
 #include <arm_neon.h>
 
 #define PMULL __attribute__((target("+crypto")))
-#define PMULL_INLINE PMULL __attribute__((always_inline)) static inline
+#define PMULL_INLINE PMULL static inline SPECIALISED
 
 PMULL_INLINE uint64x2_t pmull_multiply(uint64_t a, uint64_t b)
 {

@@ -16,12 +16,13 @@
 #define SOFTHCA_BLOCK_GUARD_WIDE_H
 
 #include "block/guard_fold.h"
+#include "core/compiler.h"
 
 #include <immintrin.h>
 
 #define WIDE_FEATURES "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,vpclmulqdq,pclmul,sse4.1"
 #define WIDE __attribute__((target(WIDE_FEATURES)))
-#define WIDE_INLINE WIDE __attribute__((always_inline)) static inline
+#define WIDE_INLINE WIDE static inline SPECIALISED
 
 enum {
 	WIDE_GROUP = 512,

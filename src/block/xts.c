@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/compiler.h"
+
 static bool forbidden;
 
 void xts_forbid(bool forbid)
@@ -20,7 +22,7 @@ bool xts_supported(void)
 #include <immintrin.h>
 
 #define XTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vaes,vpclmulqdq,aes,sse4.1")))
-#define XTS_INLINE XTS __attribute__((always_inline)) static inline
+#define XTS_INLINE XTS static inline SPECIALISED
 
 /* Registers per step of the loop: as many as the CPU has AES instructions in flight. */
 enum { LANES = 4, REGISTERS = 4, VECTOR = LANES * AES_BLOCK, STEP = REGISTERS * VECTOR };

@@ -8,9 +8,14 @@
 
 /*
  * For a `static inline` function: compiles it into each caller. Tests of constant arguments disappear, so one source
- * serves the common case and all others.
+ * serves the common case and all others. AddressSanitizer instruments each copy, which takes long to compile, so its
+ * builds leave the choice to the compiler (meson.build).
  */
+#ifdef SOFTHCA_SPECIALISE_NOTHING
+#define SPECIALISED
+#else
 #define SPECIALISED __attribute__((always_inline))
+#endif
 
 /* For refusals and other rare cases: never inlined. */
 #define RARE __attribute__((cold, noinline))

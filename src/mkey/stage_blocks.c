@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "block/field.h"
+#include "core/compiler.h"
 #include "mkey/stage_parts.h"
 
 /* Blocks per run; fewer if two guards read the data, so that the second pass hits the L1 cache. */
@@ -73,9 +74,8 @@ static void run_pass_data(const struct signature_stage *at, const struct block_r
 		memmove(run->to + i * run->to_stride, run->from + i * run->from_stride, run->block);
 }
 
-static inline __attribute__((always_inline)) void run_check_sized(struct block_stage *stage,
-								  const struct block_run *run, const uint64_t *guards,
-								  uint64_t number, unsigned int size)
+static inline SPECIALISED void run_check_sized(struct block_stage *stage, const struct block_run *run,
+					       const uint64_t *guards, uint64_t number, unsigned int size)
 {
 	const struct field_maker maker = maker_of(stage->signature.input, number);
 	const uint64_t checked = stage->setup->signature.checked;
@@ -98,9 +98,8 @@ static void run_check_fields(struct block_stage *stage, const struct block_run *
 		run_check_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
-static inline __attribute__((always_inline)) void run_make_sized(const struct block_stage *stage,
-								 const struct block_run *run, const uint64_t *guards,
-								 uint64_t number, unsigned int size)
+static inline SPECIALISED void run_make_sized(const struct block_stage *stage, const struct block_run *run,
+					      const uint64_t *guards, uint64_t number, unsigned int size)
 {
 	const struct field_maker maker = maker_of(stage->signature.output, number);
 	const uint64_t copied = stage->setup->signature.copied;
