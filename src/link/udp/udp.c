@@ -551,15 +551,18 @@ static void udp_flush(struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	struct udp_socket *socket = run->kept;
+	struct udp_transmission *kept = &socket->kept;
 
 	pthread_mutex_lock(&socket->lock);
-	if (socket->kept.count && run->streams && !socket->kept.waits)
-		socket->kept.waits = kept_may_wait(socket);
 	/* Another thread may have sent it together with its own packet. */
-	if (socket->kept.count && !socket->kept.waits)
-		kept_send(socket);
-	else
+	if (!kept->count) {
 		pthread_mutex_unlock(&socket->lock);
+	} else if (run->streams && (kept->waits || kept_may_wait(socket))) {
+		kept->waits = true;
+		pthread_mutex_unlock(&socket->lock);
+	} else {
+		kept_send(socket);
+	}
 }
 
 void udp_kept_release(uint64_t age_ns)

@@ -54,6 +54,8 @@ static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *
 	}
 	run->more = false;
 	if (run->flushes) {
+		/* Requests that must wait for answers to these. */
+		run->streams &= requester->send_entry == requester->last && !wqe_posted(requester, requester->next);
 		run->flushes->flush(run);
 		run->flushes = NULL;
 	}

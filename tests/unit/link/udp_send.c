@@ -711,6 +711,7 @@ TEST(a_stream_leaves)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1"), other;
 	struct datagram datagram;
+	struct run run;
 
 	freeze();
 	assert_true(progress_begin_polling_soon());
@@ -734,6 +735,15 @@ TEST(a_stream_leaves)
 	expect_packet(v4, 1, 0x0a, payload, 80, 0);
 	expect_packet(v4, 0, 0x0a, payload, 80, 1);
 	assert_int_equal(udp_holding(), 0);
+	/* Nor if its requester cannot go on before they are answered. */
+	send_in_stream(&path, 0, 8);
+	run_begin(&run);
+	run.streams = true;
+	send_with_more(&run, &path, 1, 8);
+	assert_int_not_equal(udp_holding(), 0);
+	run.streams = false;
+	link_udp()->flush(&run);
+	expect_stream(2);
 	/* Messages of another flow, of which some wait then. */
 	other = path;
 	other.udp_source_port = 0xc712;

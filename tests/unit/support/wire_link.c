@@ -22,6 +22,7 @@ static struct {
 	const struct link *before;
 	struct wire_manner manner;
 	bool keeps; /* the requester has announced more packets, or flush() */
+	bool waits; /* run->streams of the last flush */
 } wire = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A packet that cannot be encoded on a wire is a bug of the device. */
@@ -222,8 +223,13 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 
 static void flush_run(struct run *run)
 {
-	(void)run;
 	wire.keeps = false;
+	wire.waits = run->streams;
+}
+
+bool wire_lets_wait(void)
+{
+	return wire.waits;
 }
 
 static struct link link_to_wire = {

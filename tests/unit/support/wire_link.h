@@ -86,6 +86,9 @@ void wire_receive_run(const struct wire_packet *const *packets, uint32_t count);
 void wire_receive_poll(const struct wire_packet *const *packets, uint32_t count, void (*before_end)(void));
 bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next);
 
+/** Returns true if the last flush let the packets wait for others. */
+bool wire_lets_wait(void);
+
 /** Returns the number of packets sent since wire_attach(). */
 uint64_t wire_sent(void);
 

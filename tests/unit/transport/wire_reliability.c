@@ -213,6 +213,31 @@ TEST(streams)
 	for (uint16_t i = 0; i < 9; i++)
 		expect_cqe(&client_cq, i, 0);
 	expect_no_more();
+	/* The ninth READ waits for an answer, so the others must leave. */
+	options.max_rd_atomic = options.max_dest_rd_atomic = 8;
+	start(&options);
+	for (uint32_t i = 0; i < 9; i++) {
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 100, 0, 0);
+		if (i >= 7)
+			ring(&client);
+		if (i == 7)
+			assert_true(wire_lets_wait());
+	}
+	assert_int_equal(kept.count, 8);
+	wire_deliver_all();
+	for (uint16_t i = 0; i < 9; i++)
+		expect_cqe(&client_cq, i, 0);
+	expect_no_more();
+	start(&options);
+	for (uint32_t i = 0; i < 9; i++)
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 100, 0, 0);
+	ring(&client);
+	assert_int_equal(kept.count, 8);
+	assert_false(wire_lets_wait());
+	wire_deliver_all();
+	for (uint16_t i = 0; i < 9; i++)
+		expect_cqe(&client_cq, i, 0);
+	expect_no_more();
 }
 
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
