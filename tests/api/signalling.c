@@ -4,6 +4,7 @@
  * events (ibv_req_notify_cq(3)), and the fence (ibv_post_send(3)).
  */
 #include "support/program.h"
+#include "test_clock.h"
 
 #include <poll.h>
 
@@ -45,6 +46,38 @@ TEST(all_are_signalled)
 			expect_completion(&pair.client, i, IBV_WC_RDMA_WRITE);
 		expect_idle(&pair.client);
 	}
+}
+
+/*
+ * Requests leave although the program makes no further call: it may wait for the last one in memory. Over udp, those of a
+ * stream wait for each other for a moment.
+ */
+TEST(no_further_call)
+{
+	enum { WRITES = 20, ROUNDS = 10 };
+	volatile uint64_t *word = (volatile uint64_t *)(void *)server.memory;
+
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		double deadline = seconds_now() + 20;
+
+		memcpy(client.memory, &round, sizeof(round));
+		for (uint64_t i = 0; i < WRITES; i++) {
+			struct ibv_send_wr wr = a_write(i, i + 1 < WRITES ? 0 : IBV_SEND_SIGNALED);
+			struct ibv_sge sge = side_sge(&client, 0, sizeof(round));
+
+			wr.wr.rdma.remote_addr += i * sizeof(round);
+			wr.sg_list = &sge;
+			wr.num_sge = 1;
+			post_send(&pair.client, &wr);
+		}
+		while (word[WRITES - 1] != round)
+			assert_true(seconds_now() < deadline);
+		for (uint64_t i = 0; i < WRITES; i++)
+			assert_int_equal(word[i], round);
+		expect_completion(&pair.client, WRITES - 1, IBV_WC_RDMA_WRITE);
+	}
+	memcpy(client.expected, client.memory, sizeof(uint64_t));
+	memcpy(server.expected, server.memory, WRITES * sizeof(uint64_t));
 }
 
 /*
