@@ -44,7 +44,8 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 
 		if (error)
 			return error;
-		if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_RELAXED)))
+		/* Another thread may have stored a newer head meanwhile. */
+		if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE)))
 			return -ENOBUFS;
 	}
 	if (!__atomic_compare_exchange_n(&producer->tail, &expected, shm_pack(to), false, __ATOMIC_RELAXED,
