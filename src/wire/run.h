@@ -32,7 +32,7 @@ struct run {
 	 * link may then keep the packet, and stores what it kept in `kept`.
 	 */
 	bool more;
-	/* The packets before are not acknowledged yet, so it may also wait until the program polls, or they are. */
+	/* Earlier packets are in flight: it may also wait until the program polls, or they are acknowledged. */
 	bool streams;
 	const struct link *flushes; /* NULL: no link has kept a packet */
 	void *kept;

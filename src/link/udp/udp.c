@@ -28,7 +28,7 @@ enum {
 	 * ms that a sender waits for a socket without room: its queue takes longer only if the interface is stuck
 	 */
 	UDP_ROOM_MS = 20,
-	/* ns for which requests of a program that posts all the time do not wait */
+	/* ns that requests wait only if the program has paused */
 	UDP_STREAM_PAUSE_NS = 50000,
 	/* limit for doubling the requests that do not wait after some waited in vain */
 	UDP_STREAM_FAILURES = 10,

@@ -14,7 +14,7 @@
 #include "transport/requester/wqe_parse.h"
 #include "wire/link.h"
 
-/* Value chosen for speed: requests in flight beyond which a program streams, rather than waits for each. */
+/* Value chosen for speed: with more requests in flight, a program streams rather than waits for each. */
 enum { REQUESTER_STREAM = 4 };
 
 /*
