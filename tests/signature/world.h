@@ -39,6 +39,7 @@ struct real_qp {
 
 struct world {
 	bool connectx;
+	bool unfollowed; /* a WRITE of UC has left, and nothing shows that it has arrived */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	union ibv_gid gid;

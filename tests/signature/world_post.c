@@ -572,6 +572,11 @@ void world_transfer(struct world *world, const struct test_case *test_case, cons
 	if (operation_is_send(operation) || operation_has_immediate(operation))
 		post_receive(&t);
 	post_send(&t, side_of(step, poster(operation)), requests[operation].opcode);
-	if (operation == UC_WRITE && ending == ENDS_WELL && !world->connectx && link_in_real_time())
+	if (operation != UC_WRITE || ending != ENDS_WELL || !link_in_real_time())
+		return;
+	/* Another message would report errors found by this one, in profile connectx. */
+	if (world->connectx)
+		world->unfollowed = true;
+	else
 		follow(world, step);
 }
