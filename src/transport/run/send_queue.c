@@ -80,7 +80,6 @@ static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 	run_locked(qp, run);
 	if (unlikely(run_has_more(run)))
 		run_finish(run);
-	progress_after_sending();
 }
 
 static RARE enum fast_path fast_path_recorded(struct hca_qp *qp)
@@ -99,11 +98,14 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 		queue_unlock(&qp->lock);
 		queue_lock(&qp->lock);
 	}
-	if (likely(outcome == FAST_PATH_DONE))
+	if (likely(outcome == FAST_PATH_DONE)) {
 		queue_unlock(&qp->lock);
-	else
-		doorbell_fall_back(qp);
+		epoch_leave();
+		return;
+	}
+	doorbell_fall_back(qp);
 	epoch_leave();
+	progress_after_sending();
 }
 
 void hca_qp_recv_doorbell(struct hca_qp *qp)
