@@ -111,7 +111,7 @@ struct udp_answers {
  */
 struct udp_transmission {
 	struct hca *hca;
-	uint32_t source_qpn, destination_qpn; /* of the first packet, for explanations */
+	uint32_t source_qpn, destination_qpn; /* of the newest packet, for explanations */
 	struct udp_way way;
 	struct udp_socket *socket;
 	uint32_t users;   /* references to the socket to release at the end */
