@@ -157,6 +157,15 @@ static inline bool link_hides_receives(struct hca *hca, uint32_t qpn, const stru
 	return __builtin_expect(hca->filters != NULL, 0) && link_filters(hca)->hides_receives(hca, qpn, packet);
 }
 
+/** Makes the link that holds packets back send them. Any thread, also under a QP's lock. */
+static inline void link_let_go(void)
+{
+	const struct link *holding = __atomic_load_n(&link_holding, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(holding != NULL, 0))
+		holding->let_go();
+}
+
 /**
  * Sends the packet built in run_slot(@run) through the filters of @hca and packet->link (not NULL). After LINK_BUSY,
  * run->full is the queue in which to wait. The QP's lock is held.

@@ -5,6 +5,7 @@
 #include "transport/requester/acknowledge.h"
 #include "transport/requester/send.h"
 #include "transport/requester/wqe_parse.h"
+#include "wire/link.h"
 
 void requester_disarm(struct hca_qp *qp)
 {
@@ -166,6 +167,8 @@ void requester_reset(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
 
+	/* Packets that wait must not arrive at the next connection of this number. */
+	link_let_go();
 	requester_stop_timer(qp);
 	requester_enter(qp, REQUESTER_IDLE);
 	requester->next = 0;

@@ -7,6 +7,7 @@
 
 #include <sys/wait.h>
 
+#include "link/udp/udp.h"
 #include "progress/pollers.h"
 #include "../support/udp_stranger.h"
 
@@ -127,6 +128,20 @@ TEST(an_answer_with_its_acknowledgement)
 	assert_int_equal(next_opcode(), MLX5_CQE_REQ);
 	assert_int_equal(next_opcode(), MLX5_CQE_RESP_SEND);
 	expect_no_other_change();
+}
+
+/* Requests of a stream wait for others, but not beyond the end of the connection: the next one may have the same numbers. */
+TEST(a_stream_at_the_end)
+{
+	assert_true(progress_begin_polling_soon());
+	for (int i = 0; i < 6; i++) {
+		put_send(&device, &qp, 0, 8);
+		ring(&qp);
+	}
+	assert_int_not_equal(udp_holding(), 0);
+	assert_int_equal(hca_qp_modify(qp.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE), 0);
+	assert_int_equal(udp_holding(), 0);
+	progress_end_polling();
 }
 
 /* One packet of a train may be invalid: those before it count, those after it are dropped until they are sent again. */
