@@ -500,12 +500,14 @@ static uint64_t thread_time_ns(void)
 static void *spin(void *argument)
 {
 	struct spinner *spinner = argument;
-	uint64_t waited_ns = thread_waited_ns(), time_ns = thread_time_ns(), start_ns = clock_now_ns();
+	/* The thread may wait between two of these calls: that is idle time, and may be outside the other two intervals. */
+	uint64_t start_ns = clock_now_ns(), waited_ns = thread_waited_ns(), time_ns = thread_time_ns();
 
 	while (clock_now_ns() - start_ns < SPIN_NS)
 		;
+	time_ns = thread_time_ns() - time_ns;
 	spinner->waited_ns = thread_waited_ns() - waited_ns;
-	spinner->idle_ns = clock_now_ns() - start_ns - (thread_time_ns() - time_ns);
+	spinner->idle_ns = clock_now_ns() - start_ns - time_ns;
 	return NULL;
 }
 
