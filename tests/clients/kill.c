@@ -149,7 +149,7 @@ static void post_any(struct end *end, int index)
 	/* Short and long ones: one packet, and many. */
 	uint32_t most = draw_below(&end->random, 4) ? 256 : kinds[kind].consumes ? RECEIVE_BYTES : LONGEST;
 	uint32_t length = kinds[kind].atomic ? 8 : 1 + draw_below(&end->random, most);
-	/* Responses have a place for each queue pair, which other threads may serve; sent data comes from none of them. */
+	/* Responses, and what requests read and change, have a place for each queue pair, which other threads may serve. */
 	bool brings = kinds[kind].atomic || kinds[kind].opcode == IBV_WR_RDMA_READ;
 	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr + (brings ? MEMORY / 4 * 3 + index * LONGEST : 0),
 			      .length = length,
@@ -160,14 +160,15 @@ static void post_any(struct end *end, int index)
 				 .opcode = kinds[kind].opcode,
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
+	uint64_t place = end->peer.memory + MEMORY / 4 + (uint64_t)index * LONGEST;
 	int error;
 
 	if (kinds[kind].atomic) {
-		wr.wr.atomic.remote_addr = end->peer.memory + MEMORY / 4;
+		wr.wr.atomic.remote_addr = place;
 		wr.wr.atomic.rkey = end->peer.rkey;
 		wr.wr.atomic.compare_add = 1;
 	} else {
-		wr.wr.rdma.remote_addr = end->peer.memory + MEMORY / 4;
+		wr.wr.rdma.remote_addr = place;
 		wr.wr.rdma.rkey = end->peer.rkey;
 	}
 	error = ibv_post_send(flow->qp, &wr, &bad);
