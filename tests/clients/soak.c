@@ -382,6 +382,15 @@ static void poll_both(struct side *side)
 		received(side, &wc[i]);
 }
 
+/* Without a later completion, the program does not learn that a request without one is complete. */
+static bool flow_awaits_completion(const struct flow *flow)
+{
+	for (uint64_t i = flow->observed; i < flow->posted; i++)
+		if (flow->request[i % UNDER_WAY].signalled)
+			return true;
+	return false;
+}
+
 static void look_for_stuck(const struct side *side)
 {
 	double now = seconds_now();
@@ -389,7 +398,7 @@ static void look_for_stuck(const struct side *side)
 	for (unsigned int i = 0; i < side->qps; i++) {
 		const struct flow *flow = &side->flow[i];
 
-		if (flow->observed < flow->posted && now - flow->last_progress > STUCK_SECONDS)
+		if (flow_awaits_completion(flow) && now - flow->last_progress > STUCK_SECONDS)
 			die("qp %#x is stuck: request %lu of %lu", flow->qp->qp_num, (unsigned long)flow->observed,
 			    (unsigned long)flow->posted);
 	}
@@ -418,50 +427,47 @@ static bool is_idle(const struct side *side)
 	return true;
 }
 
-/* Posts a last signalled request of each QP: reads back all of the region, and proves that all earlier ones are complete. */
-static void read_everything(struct side *side, unsigned int index)
+/* Waits for room in the flow, and reads a piece of the peer's region back. */
+static void read_back(struct side *side, unsigned int index, uint32_t offset)
 {
 	struct flow *flow = &side->flow[index];
+	uint32_t length = REGION - offset < LONGEST ? REGION - offset : LONGEST;
+	struct ibv_sge sge = {.length = length, .lkey = side->slots->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {.remote_addr = side->peer[index].region + offset, .rkey = side->peer[index].rkey},
+	};
+	struct ibv_send_wr *bad;
+	int error;
 
-	for (uint32_t offset = 0; offset < REGION; offset += LONGEST) {
-		uint32_t length = REGION - offset < LONGEST ? REGION - offset : LONGEST;
-		struct request *request = &flow->request[flow->posted % UNDER_WAY];
-		struct ibv_sge sge = {
-			.addr = (uintptr_t)slot_of(flow, flow->posted), .length = length, .lkey = side->slots->lkey};
-		struct ibv_send_wr wr = {.wr_id = (uint64_t)index << 48 | flow->posted,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_READ,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {.remote_addr = side->peer[index].region + offset,
-						     .rkey = side->peer[index].rkey}},
-				   *bad;
-
-		*request = (struct request){
-			.opcode = IBV_WR_RDMA_READ, .signalled = true, .offset = offset, .length = length};
-		if (ibv_post_send(flow->qp, &wr, &bad))
-			die("ibv_post_send: %s", strerror(errno));
-		flow->last_progress = seconds_now();
-		flow->posted++;
-		while (flow->observed < flow->posted) {
-			poll_both(side);
-			look_for_stuck(side);
-		}
+	while (flow->posted - flow->observed >= UNDER_WAY) {
+		poll_both(side);
+		look_for_stuck(side);
 	}
+	sge.addr = (uintptr_t)slot_of(flow, flow->posted);
+	wr.wr_id = (uint64_t)index << 48 | flow->posted;
+	flow->request[flow->posted % UNDER_WAY] =
+		(struct request){.opcode = IBV_WR_RDMA_READ, .signalled = true, .offset = offset, .length = length};
+	error = ibv_post_send(flow->qp, &wr, &bad);
+	if (error)
+		die("ibv_post_send: %s", strerror(error));
+	flow->last_progress = seconds_now();
+	flow->posted++;
 }
 
+/* Reads all regions back, which also proves that earlier requests are complete, signalled or not. */
 static void settle(struct side *side)
 {
-	/* A later completion proves that an unsignalled request is complete. */
-	for (unsigned int i = 0; i < side->qps; i++) {
-		while (side->flow[i].posted - side->flow[i].observed >= UNDER_WAY) {
-			poll_both(side);
-			look_for_stuck(side);
-		}
-		read_everything(side, i);
+	for (uint32_t offset = 0; offset < REGION; offset += LONGEST)
+		for (unsigned int i = 0; i < side->qps; i++)
+			read_back(side, i, offset);
+	while (!is_idle(side)) {
+		poll_both(side);
+		look_for_stuck(side);
 	}
-	if (!is_idle(side))
-		die("requests are left");
 }
 
 /* ---- setting up ----------------------------------------------------------------------------------------------- */
