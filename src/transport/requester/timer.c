@@ -17,7 +17,7 @@
 enum {
 	/*
 	 * doublings of the acknowledgement timer, which may expire after one to four times its value (IBTA 9.7.6.1.3):
-	 * later times are used only if earlier ones do not help
+	 * later times are used only if earlier ones do not help. A NAK uses a retry too, but is no reason to wait longer.
 	 */
 	RETRY_DOUBLINGS = 2,
 	/* ns by which a timer is late if its thread had no processor */
@@ -28,9 +28,7 @@ enum {
 
 static uint64_t interval_ns(const struct hca_qp *qp)
 {
-	uint32_t used = (uint32_t)qp->attr.retry_cnt - qp->requester.retries_left;
-
-	return UINT64_C(4096) << qp->attr.timeout << (used < RETRY_DOUBLINGS ? used : RETRY_DOUBLINGS);
+	return UINT64_C(4096) << qp->attr.timeout << qp->requester.timeouts;
 }
 
 /* Leaves the timer unarmed if no thread can be created. */
@@ -56,8 +54,10 @@ void requester_watch(struct hca_qp *qp)
 	if (!qp->attr.timeout)
 		return;
 	now_ns = clock_now_ns();
-	if (requester->peer_signs != requester->peer_signs_seen || !requester->silent_since_ns)
+	if (requester->peer_signs != requester->peer_signs_seen || !requester->silent_since_ns) {
 		requester->silent_since_ns = now_ns;
+		requester->timeouts = 0;
+	}
 	requester->peer_signs_seen = requester->peer_signs;
 	host_window_watch(qp);
 	link = requester_peer(qp, &number);
@@ -172,8 +172,12 @@ static void requester_retransmit(struct hca_qp *qp, bool counts)
 	requester_go_back(qp, requester->first, unacknowledged_offset(qp));
 	requester_narrow_window(qp);
 	requester_settle(qp);
-	if (counts && !requester_may_retry(qp))
+	if (!counts)
+		return;
+	if (!requester_may_retry(qp))
 		requester_give_up(qp);
+	else if (requester->timeouts < RETRY_DOUBLINGS)
+		requester->timeouts++;
 }
 
 /*
