@@ -25,10 +25,13 @@ class Watch:
         self._late = late
         self._end = threading.Event()
         self._threads = [threading.Thread(target=self._watch, args=(cpu,), daemon=True) for cpu in os.sched_getaffinity(0)]
+        self._begun = threading.Barrier(len(self._threads) + 1)
 
     def __enter__(self):
         for thread in self._threads:
             thread.start()
+        # On a busy machine a thread may start late.
+        self._begun.wait()
         return self
 
     def __exit__(self, *_):
@@ -39,6 +42,7 @@ class Watch:
     def _watch(self, cpu):
         os.sched_setaffinity(0, {cpu})
         before = time.monotonic()
+        self._begun.wait()
         while not self._end.wait(LOOK_S):
             now = time.monotonic()
             if now - before - LOOK_S > self._late:
