@@ -94,14 +94,28 @@ void progress_arm_all(bool armed)
 	}
 }
 
+static bool poller_is_idle(struct poller *poller)
+{
+	return poller->idle && poller->idle(poller);
+}
+
 /* Returns true if a poll would find nothing, as for most polls of a waiting program. In an epoch section. */
 static bool all_idle(void)
 {
 	bool idle = true;
 
 	for (struct poller *poller = poller_first(); poller && idle; poller = poller->next)
-		idle = poller->idle && poller->idle(poller);
+		idle = poller_is_idle(poller);
 	return idle;
+}
+
+static bool poll_busy(struct run *run)
+{
+	bool found = false;
+
+	for (struct poller *poller = poller_first(); poller; poller = poller->next)
+		found |= !poller_is_idle(poller) && poller->poll(poller, run);
+	return found;
 }
 
 /* In an epoch section. */
@@ -118,7 +132,7 @@ static bool poll_for_program(void)
 		__atomic_store_n(&pollers.disarm, false, __ATOMIC_RELAXED);
 		progress_arm_all(false);
 	}
-	found = progress_in_run(poll_each);
+	found = progress_in_run(poll_busy);
 	if (!found)
 		return false;
 	progress_worked(1);
@@ -185,7 +199,7 @@ static bool restless_are_idle(void)
 	bool idle = true;
 
 	for (struct poller *poller = poller_first(); poller && idle; poller = poller->next)
-		idle = poller->rest || (poller->idle && poller->idle(poller));
+		idle = poller->rest || poller_is_idle(poller);
 	return idle;
 }
 

@@ -31,8 +31,8 @@ struct poller {
 	 */
 	bool (*poll)(struct poller *poller, struct run *run);
 	/**
-	 * Returns true if poll() would find nothing, without a system call, in an epoch section. NULL: poll() is cheap
-	 * enough.
+	 * Returns true if poll() would find nothing, or may wait for a later poll of the program. Without a system call, in an
+	 * epoch section. NULL: never.
 	 */
 	bool (*idle)(struct poller *poller);
 	/**

@@ -7,6 +7,7 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/limits.h"
+#include "core/timer.h"
 #include "progress/progress.h"
 #include "observe/counters.h"
 #include "explain/explain.h"
@@ -38,6 +39,12 @@ enum {
 	UDP_ROW = 2,
 	/* bytes from which a datagram is usually followed by another one */
 	UDP_LONG_DATAGRAM = 4096,
+	/*
+	 * part of the time without a datagram for which a program that polls leaves the sockets alone, and ns at most: a look is a
+	 * system call, which a program that waits for another link would pay with each of its polls
+	 */
+	UDP_QUIET_PART = 64,
+	UDP_QUIET_NS = 3000,
 };
 
 #define DATAGRAM_BYTES 65536
@@ -58,9 +65,11 @@ static struct {
 	/* for the poller only: */
 	struct run *run;
 	const struct packet_path *path;
-	bool group;   /* the datagram in hand arrived for a multicast group */
-	uint32_t row; /* consecutive polls that have found something */
-	bool pending; /* run_slot(run) is not committed yet: packets may continue it */
+	bool group;                     /* the datagram in hand arrived for a multicast group */
+	uint32_t row;                   /* consecutive polls that have found something */
+	bool due;                       /* the next poll looks into the sockets; at looked_ns, by udp_poller_idle() */
+	uint64_t looked_ns, arrived_ns; /* times of the last look, and of the last one that found something */
+	bool pending;                   /* run_slot(run) is not committed yet: packets may continue it */
 	/* Last packet of the pending run, if it was joined and is the middle of a message, or NULL. */
 	const uint8_t *middle;
 	uint32_t middle_length; /* without ICRC */
@@ -434,12 +443,30 @@ static bool group_poll(int fd)
 	return socket_poll(fd, NULL);
 }
 
+/* Implements poller.idle. */
+static bool udp_poller_idle(struct poller *poller)
+{
+	uint64_t now_ns, interval_ns;
+
+	(void)poller;
+	if (receiver.due || __builtin_expect(udp_holding() != 0, 0))
+		return false;
+	now_ns = clock_now_ns();
+	interval_ns = (now_ns - receiver.arrived_ns) / UDP_QUIET_PART;
+	if (now_ns - receiver.looked_ns < (interval_ns < UDP_QUIET_NS ? interval_ns : UDP_QUIET_NS))
+		return true;
+	receiver.looked_ns = now_ns;
+	receiver.due = true;
+	return false;
+}
+
 static bool udp_poll(struct poller *poller, struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	bool found;
 
 	(void)poller;
+	receiver.due = false;
 	if (__builtin_expect(udp_holding() != 0, 0)) {
 		/* Avoids a system call when a program checks its send queue before it replies. */
 		if (udp_held_just_now())
@@ -455,6 +482,8 @@ static bool udp_poll(struct poller *poller, struct run *run)
 	if (!found && __builtin_expect(udp_holding() != 0, 0))
 		udp_kept_release(0);
 	receiver.row = found ? receiver.row + 1 : 0;
+	if (found)
+		receiver.arrived_ns = receiver.looked_ns;
 	return found;
 }
 
@@ -488,7 +517,8 @@ int udp_receive_begin(struct hca *hca)
 {
 	receiver.hca = hca;
 	receiver.armed = true;
-	receiver.poller = (struct poller){.poll = udp_poll, .arm = udp_poller_arm, .rest = udp_poller_rest};
+	receiver.poller = (struct poller){
+		.poll = udp_poll, .idle = udp_poller_idle, .arm = udp_poller_arm, .rest = udp_poller_rest};
 	receiver.watched = (struct watched_fd){.fd = -1};
 	return progress_add(&receiver.poller);
 }

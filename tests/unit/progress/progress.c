@@ -99,6 +99,44 @@ TEST(one_that_sends)
 	}
 }
 
+static __thread uint32_t lazy_polls; /* by this thread */
+
+static bool lazy_poll(struct poller *poller, struct run *run)
+{
+	(void)poller;
+	(void)run;
+	lazy_polls++;
+	return false;
+}
+
+static bool lazy_idle(struct poller *poller)
+{
+	(void)poller;
+	return true;
+}
+
+static void lazy_arm(struct poller *poller, bool armed)
+{
+	(void)poller;
+	(void)armed;
+}
+
+/* A poll of the program leaves out a link that may wait, though something has arrived on another. */
+TEST(one_link_is_idle)
+{
+	static struct poller lazy = {.poll = lazy_poll, .idle = lazy_idle, .arm = lazy_arm};
+	uint64_t end = clock_now_ns() + WHILE_NS;
+	uint32_t found = 0;
+
+	assert_int_equal(progress_add(&lazy), 0);
+	while (clock_now_ns() < end) {
+		__atomic_store_n(&arrivals.waits, true, __ATOMIC_SEQ_CST);
+		found += progress_poll();
+	}
+	assert_true(found > 0);
+	assert_int_equal(lazy_polls, 0);
+}
+
 int main(void)
 {
 	return run_cases(.group_setup = make);
