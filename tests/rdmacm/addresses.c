@@ -82,13 +82,13 @@ TEST(test_wildcard)
 
 TEST(test_device_of_address)
 {
+	need_interface();
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 	struct ibv_context **list;
 	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff};
 	int count;
 
-	need_interface();
 	assert_success(rdma_bind_addr(id, at(&own, 0)));
 	list = rdma_get_devices(&count);
 	assert_in_range(count, 1, 16);
@@ -158,10 +158,10 @@ TEST(test_collisions)
 
 TEST(test_same_address)
 {
+	need_interface();
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *a = new_id(channel, RDMA_PS_TCP), *b = new_id(channel, RDMA_PS_TCP);
 
-	need_interface();
 	assert_success(rdma_bind_addr(a, at(&own, 0)));
 	assert_errno(rdma_bind_addr(b, at(&own, port_of(a))), EADDRINUSE);
 	assert_errno(rdma_bind_addr(b, any_address(port_of(a))), EADDRNOTAVAIL);
@@ -214,11 +214,11 @@ TEST(test_resolved)
 
 TEST(test_resolved_interface)
 {
+	need_interface();
 	struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010101)};
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	need_interface();
 	assert_success(rdma_resolve_addr(id, NULL, at(&own, 7471), TIMEOUT_MS));
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_memory_equal(&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, &own.sin_addr, 4);
@@ -333,12 +333,12 @@ static int status_of_connection(struct rdma_event_channel *channel, struct socka
 /* A listener at one address refuses requests for another one of the host, with reason 28 (rdma-cm 3.3). */
 TEST(test_listener_at_one_address)
 {
+	need_interface();
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
 	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
 	struct rdma_cm_event *event;
 	uint16_t port;
 
-	need_interface();
 	assert_success(rdma_bind_addr(listener, at(&own, 0)));
 	assert_success(rdma_listen(listener, 1));
 	port = port_of(listener);
@@ -359,13 +359,13 @@ TEST(test_listener_at_one_address)
 /* A listener with only a port accepts requests for any address of the host; the child has the device of that address. */
 TEST(test_listener_at_all_addresses)
 {
+	need_interface();
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
 	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
 	struct rdma_cm_event *event;
 	struct sockaddr_in asked;
 	int round;
 
-	need_interface();
 	assert_success(rdma_bind_addr(listener, any_address(0)));
 	assert_success(rdma_listen(listener, 2));
 	assert_null(listener->verbs);
