@@ -5,8 +5,6 @@
  */
 #include "test_case.h"
 
-#include <dlfcn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "link/udp/udp.h"
@@ -16,13 +14,12 @@
 
 static __thread uint32_t calls; /* of recvmsg(2), by this thread */
 
-ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
-	ssize_t (*genuine)(int fd, struct msghdr *message, int flags);
-
-	*(void **)&genuine = dlsym(RTLD_NEXT, "recvmsg");
 	calls++;
-	return genuine(fd, message, flags);
+	return __real_recvmsg(fd, message, flags);
 }
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
