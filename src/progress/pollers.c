@@ -34,7 +34,7 @@ uint32_t progress_pollers;
 
 __thread uint32_t progress_unpolled __attribute__((tls_model("initial-exec")));
 
-/* All atomic. */
+/* All atomic, but `busy`. */
 static struct {
 	struct poller *first; /* the list grows only */
 	uint32_t polling;     /* 1: a thread calls the pollers */
@@ -42,6 +42,7 @@ static struct {
 	uint32_t naps;        /* times that the program was about to sleep */
 	bool disarm;          /* the program must disarm the pollers */
 	bool looks;           /* the device thread will check again soon */
+	struct poller *busy;  /* the first that is not idle; of the thread that polls */
 	uint32_t attended;    /* threads that poll on behalf of the program */
 } pollers;
 
@@ -99,41 +100,45 @@ static bool poller_is_idle(struct poller *poller)
 	return poller->idle && poller->idle(poller);
 }
 
-/* Returns true if a poll would find nothing, as for most polls of a waiting program. In an epoch section. */
+/* Sets pollers.busy. Returns true if a poll would find nothing, as for most polls of a waiting program. In an epoch section. */
 static bool all_idle(void)
 {
-	bool idle = true;
+	struct poller *poller = poller_first();
 
-	for (struct poller *poller = poller_first(); poller && idle; poller = poller->next)
-		idle = poller_is_idle(poller);
-	return idle;
+	while (poller && poller_is_idle(poller))
+		poller = poller->next;
+	pollers.busy = poller;
+	return !poller;
 }
 
 static bool poll_busy(struct run *run)
 {
-	bool found = false;
+	struct poller *poller = pollers.busy;
+	bool found = poller->poll(poller, run);
 
-	for (struct poller *poller = poller_first(); poller; poller = poller->next)
+	while ((poller = poller->next))
 		found |= !poller_is_idle(poller) && poller->poll(poller, run);
 	return found;
 }
 
 /* In an epoch section. */
-static bool poll_for_program(void)
+static __attribute__((noinline)) void program_begins_to_poll(void)
 {
-	bool found;
-
 	/* The device thread must check for this thread's polling. */
-	if (__builtin_expect(!__atomic_load_n(&pollers.looks, __ATOMIC_RELAXED), 0)) {
+	if (!__atomic_load_n(&pollers.looks, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&pollers.looks, true, __ATOMIC_RELAXED);
 		progress_wake();
 	}
-	if (__builtin_expect(__atomic_load_n(&pollers.disarm, __ATOMIC_RELAXED), 0)) {
+	if (__atomic_load_n(&pollers.disarm, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&pollers.disarm, false, __ATOMIC_RELAXED);
 		progress_arm_all(false);
 	}
-	found = progress_in_run(poll_busy);
-	if (!found)
+}
+
+/* In an epoch section. */
+static bool poll_for_program(void)
+{
+	if (!progress_in_run(poll_busy))
 		return false;
 	progress_worked(1);
 	counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
@@ -150,8 +155,10 @@ bool progress_poll(void)
 		return false;
 	if (!epoch_enter_with_exchange(&pollers.polling)) {
 		__atomic_store_n(&pollers.polls, pollers.polls + 1, __ATOMIC_RELAXED);
-		if (!__atomic_load_n(&pollers.looks, __ATOMIC_RELAXED) ||
-		    __atomic_load_n(&pollers.disarm, __ATOMIC_RELAXED) || !all_idle())
+		if (unlikely(!__atomic_load_n(&pollers.looks, __ATOMIC_RELAXED) ||
+			     __atomic_load_n(&pollers.disarm, __ATOMIC_RELAXED)))
+			program_begins_to_poll();
+		if (!all_idle())
 			found = poll_for_program();
 		progress_end_polling();
 	}
