@@ -40,9 +40,9 @@ class Watch:
             thread.join()
 
     def _watch(self, cpu):
-        os.sched_setaffinity(0, {cpu})
         before = time.monotonic()
         self._begun.wait()
+        os.sched_setaffinity(0, {cpu})
         while not self._end.wait(LOOK_S):
             now = time.monotonic()
             if now - before - LOOK_S > self._late:
