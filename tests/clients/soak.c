@@ -7,8 +7,8 @@
  *
  * A QP's requester has a region of the peer's memory of its own, and a model of it. It can therefore check each word that a
  * READ or an atomic returns, and detect operations that were lost, executed twice or out of order. Messages that the peer
- * receives are numbered and carry a checksum. Completions come once each, in order. A QP with outstanding requests that
- * completes none for 20 s is stuck.
+ * receives are numbered and carry a checksum. Completions come once each, in order. A QP with outstanding signalled requests
+ * that completes none for 20 s is stuck.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -40,8 +40,8 @@ enum {
 	/* bytes from which a datagram is usually followed by another one */
 	UDP_LONG_DATAGRAM = 4096,
 	/*
-	 * part of the time without a datagram for which a program that polls leaves the sockets alone, and ns at most: a look is a
-	 * system call, which a program that waits for another link would pay with each of its polls
+	 * A poll of the program looks into the sockets if this part of the time since the last datagram has passed since the
+	 * last look, or these ns. A look is a system call, even if the program waits for another link.
 	 */
 	UDP_QUIET_PART = 64,
 	UDP_QUIET_NS = 3000,
@@ -67,8 +67,8 @@ static struct {
 	const struct packet_path *path;
 	bool group;                     /* the datagram in hand arrived for a multicast group */
 	uint32_t row;                   /* consecutive polls that have found something */
-	bool due;                       /* the next poll looks into the sockets; at looked_ns, by udp_poller_idle() */
-	uint64_t looked_ns, arrived_ns; /* times of the last look, and of the last one that found something */
+	bool due;                       /* the next poll looks into the sockets */
+	uint64_t looked_ns, arrived_ns; /* times of the program's last look, and of the last that found something */
 	bool pending;                   /* run_slot(run) is not committed yet: packets may continue it */
 	/* Last packet of the pending run, if it was joined and is the middle of a message, or NULL. */
 	const uint8_t *middle;

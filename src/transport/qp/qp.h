@@ -60,7 +60,7 @@ struct requester {
 	uint32_t block_count;      /* power of two, or 0 */
 	uint16_t next;             /* first block of the next WQE to start, 16-bit running count */
 	uint8_t retries_left, rnr_retries_left;
-	uint8_t timeouts;       /* counted in a row, without progress */
+	uint8_t timeouts;       /* in a row, without progress between them; stops at RETRY_DOUBLINGS */
 	uint32_t psn;           /* of the next packet */
 	uint32_t acknowledged;  /* PSN of the newest packet known to have arrived */
 	uint32_t newest;        /* PSN after the newest packet ever sent */

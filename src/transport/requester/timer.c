@@ -17,7 +17,7 @@
 enum {
 	/*
 	 * doublings of the acknowledgement timer, which may expire after one to four times its value (IBTA 9.7.6.1.3):
-	 * later times are used only if earlier ones do not help. A NAK uses a retry too, but is no reason to wait longer.
+	 * later times are used only if earlier ones do not help. NAKs use retries as well, but do not lengthen it.
 	 */
 	RETRY_DOUBLINGS = 2,
 	/* ns by which a timer is late if its thread had no processor */
