@@ -33,6 +33,14 @@ struct refusal {
 	int outcome[3];
 };
 
+/* What the C library calls instead on processors without them, such as aarch64. */
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait SYS_epoll_pwait
+#endif
+#ifndef SYS_poll
+#define SYS_poll SYS_ppoll
+#endif
+
 static const char *const links[] = {"local", "shm", "udp"};
 
 static const struct refusal refusals[] = {
