@@ -91,7 +91,7 @@ static int info_print(const struct settings *settings, struct ibv_device **devic
 {
 	int result = 0;
 
-	printf("softhca %s, profile %s\n", softhca_version(), settings->profile == PROFILE_MAN ? "man" : "connectx");
+	printf("softhca %s, profile %s\n", SOFTHCA_VERSION, settings->profile == PROFILE_MAN ? "man" : "connectx");
 	printf("libraries %s\n", library_directory());
 	settings_print(settings);
 	links_print(settings);

@@ -136,7 +136,7 @@ int info_print_json(const struct settings *settings, struct ibv_device **devices
 {
 	int result = 0;
 
-	json_put_member(stdout, "{", "version", softhca_version());
+	json_put_member(stdout, "{", "version", SOFTHCA_VERSION);
 	json_put_member(stdout, ", ", "profile", settings->profile == PROFILE_MAN ? "man" : "connectx");
 	json_put_member(stdout, ", ", "libraries", library_directory());
 	settings_print_json(settings);

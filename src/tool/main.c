@@ -82,7 +82,7 @@ static int command_choose(int argc, char **argv)
 	else if (argument_is(argv[1], "help"))
 		help_command(argc - 1, argv + 1);
 	else if (argument_is(argv[1], "--version") || argument_is(argv[1], "-V") || argument_is(argv[1], "version"))
-		printf(*SOFTHCA_COMMIT ? "softhca %s (%s)\n" : "softhca %s\n", softhca_version(), SOFTHCA_COMMIT);
+		printf(*SOFTHCA_COMMIT ? "softhca %s (%s)\n" : "softhca %s\n", SOFTHCA_VERSION, SOFTHCA_COMMIT);
 	else
 		return run[command_find(argv[1])](argc - 1, argv + 1);
 	return EXIT_SUCCESS;

@@ -78,7 +78,9 @@ static void check_faults(const struct settings *settings, const char *origin)
 {
 	char error[512];
 
-	if (softhca_check_faults(settings->faults, error, sizeof(error)))
+	/* Loads the library (library_calls.c). */
+	if (settings->origin[SETTING_FAULTS] != ORIGIN_DEFAULT &&
+	    softhca_check_faults(settings->faults, error, sizeof(error)))
 		tool_fail(EXIT_WRONG_USE, "%s: %s", origin, error);
 }
 
