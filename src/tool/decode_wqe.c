@@ -172,7 +172,8 @@ static void take_umr(struct decoder *decoder)
 
 static void take_body(struct decoder *decoder, const uint8_t *ctrl, enum decode_transport transport)
 {
-	switch (wqe_opcodes[ctrl[3]].class) {
+	/* Without a default, so that the compiler reports a class that is missing here. */
+	switch ((enum wqe_class)wqe_opcodes[ctrl[3]].class) {
 	case WQE_CLASS_SEND:
 	case WQE_CLASS_WRITE:
 	case WQE_CLASS_READ:
@@ -193,7 +194,10 @@ static void take_body(struct decoder *decoder, const uint8_t *ctrl, enum decode_
 		if (decoder_take(decoder, PART_MMO, 0))
 			take_data(decoder);
 		break;
-	default:
+	case WQE_CLASS_UNKNOWN:
+	case WQE_CLASS_NOP:
+	case WQE_CLASS_LATER:
+	case WQE_CLASS_REFUSED:
 		if (ctrl[3] == MLX5_OPCODE_TSO && decoder_left(decoder) >= part_infos[PART_ETH].bytes)
 			decoder_take(decoder, PART_ETH, 0);
 		else if (ctrl[3] == 0x28 && decoder_left(decoder) >= part_infos[PART_TAG_MATCHING].bytes)
