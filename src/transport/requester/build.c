@@ -172,6 +172,12 @@ changed:
 	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 }
 
+int requester_refuse_class(const struct wqe *wqe, struct refusal *why)
+{
+	*why = (struct refusal){RULE_WQE_OPCODE_UNSUPPORTED, {wqe->opcode, wqe->index}};
+	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+}
+
 /* Refuses a WQE changed since it was started. */
 static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
 {
@@ -257,8 +263,13 @@ static enum progress piece_cut(struct hca_qp *qp, const struct wqe *wqe, struct 
 		return !*syndrome && piece_cut_read(qp, entry, offset, packet) ? PROGRESS_PACKET : PROGRESS_NONE;
 	case WQE_CLASS_ATOMIC:
 		return PROGRESS_PACKET;
-	default:
+	case WQE_CLASS_SEND:
+	case WQE_CLASS_WRITE:
+	case WQE_CLASS_ATOMIC_WRITE:
 		return piece_cut_request(qp, wqe, entry, offset, packet, why, syndrome);
+	default:
+		*syndrome = requester_refuse_class(wqe, why);
+		return PROGRESS_NONE;
 	}
 }
 

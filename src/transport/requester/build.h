@@ -90,6 +90,9 @@ static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, cons
 	return syndrome;
 }
 
+/** Refuses a class whose packets no function builds, which must not be sent as a SEND or WRITE. Returns a syndrome. */
+int requester_refuse_class(const struct wqe *wqe, struct refusal *why);
+
 /** Builds a packet with the whole message, without sequence number. */
 static inline SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					      const struct send_kind kind, struct refusal *why)
@@ -111,8 +114,11 @@ static inline SPECIALISED int requester_build(const struct hca_qp *qp, const str
 		return requester_build_atomic(SPILL(&spilled, wqe), packet, why);
 	case WQE_CLASS_ATOMIC_WRITE:
 		return requester_build_atomic_write(qp, SPILL(&spilled, wqe), packet, why);
-	default:
+	case WQE_CLASS_SEND:
+	case WQE_CLASS_WRITE:
 		return requester_build_request(qp, wqe, packet, kind, why);
+	default:
+		return requester_refuse_class(SPILL(&spilled, wqe), why);
 	}
 }
 
