@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* See inner.h. */
-#include <stdbool.h>
-
 #include "hca/hca.h"
 #include "hca/gid.h"
 #include "link/host/inner.h"
@@ -18,7 +16,7 @@ static int gid_index(const struct hca *hca, const union ibv_gid *gid, enum ibv_g
 	return index < 0 ? gid_find(hca->gids, hca->gid_count, gid, IBV_GID_TYPE_ROCE_V2) : index;
 }
 
-static bool path_needs_inner(const struct packet_path *path)
+bool inner_path_is_needed(const struct packet_path *path)
 {
 	return path->type != IBV_GID_TYPE_ROCE_V2 || gid_is_link_local(&path->source) ||
 	       gid_is_link_local(&path->destination);
@@ -38,7 +36,7 @@ void inner_path_make(const struct hca *hca, struct packet_path *path)
 {
 	int source, destination;
 
-	if (!path_needs_inner(path))
+	if (!inner_path_is_needed(path))
 		return;
 	source = gid_index(hca, &path->source, path->type);
 	destination = gid_index(hca, &path->destination, path->type);

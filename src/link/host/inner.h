@@ -6,12 +6,16 @@
 #ifndef SOFTHCA_LINK_HOST_INNER_H
 #define SOFTHCA_LINK_HOST_INNER_H
 
+#include <stdbool.h>
+
 struct hca;
 struct packet_path;
 
+/** Returns true unless both GIDs of @path are addresses that the kernel has. */
+bool inner_path_is_needed(const struct packet_path *path);
+
 /**
- * Replaces the GIDs of @path by inner addresses, if both are in @hca's table, unless both are addresses that the kernel
- * has.
+ * Replaces the GIDs of @path by inner addresses, if both are in @hca's table and inner_path_is_needed().
  */
 void inner_path_make(const struct hca *hca, struct packet_path *path);
 

@@ -85,6 +85,17 @@ static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t p
 	}
 }
 
+bool udp_path_is_ipv6(const struct hca *hca, const struct packet_path *path)
+{
+	struct packet_path inner;
+
+	if (!inner_path_is_needed(path))
+		return !gid_is_ipv4(&path->destination);
+	inner = *path;
+	inner_path_make(hca, &inner);
+	return !gid_is_ipv4(&inner.destination);
+}
+
 int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path)
 {
 	uint16_t port = (uint16_t)hca->settings.roce_port;

@@ -46,9 +46,11 @@ struct udp_way {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 4 * CMSG_SPACE(sizeof(int))];
 };
 
+/** Returns true if datagrams for @path are of IPv6, after inner addresses (link/host/inner.h) are in place. */
+bool udp_path_is_ipv6(const struct hca *hca, const struct packet_path *path);
 /**
- * Fills @way for @path, with inner addresses (link/host/inner.h) where necessary. Returns 0, or -EAFNOSUPPORT,
- * explained, if only one address is IPv4.
+ * Fills @way for @path, with inner addresses where necessary. Returns 0, or -EAFNOSUPPORT, explained, if only one address
+ * is IPv4.
  */
 int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path);
 
@@ -92,7 +94,6 @@ struct udp_held {
 	/* Sends the acknowledgement that @socket holds, and calls udp_held_gone(). The lock of @socket is held. */
 	void (*send)(struct udp_socket *socket);
 	uint32_t source_qpn, destination_qpn;
-	struct udp_way way;
 	uint64_t since_ns; /* also of `kept` */
 	uint32_t length;   /* 0: none */
 	uint8_t bytes[UDP_HELD_BYTES];
@@ -112,7 +113,6 @@ struct udp_answers {
 struct udp_transmission {
 	struct hca *hca;
 	uint32_t source_qpn, destination_qpn; /* of the newest packet, for explanations */
-	struct udp_way way;
 	struct udp_socket *socket;
 	uint32_t users;   /* references to the socket to release at the end */
 	uint32_t segment; /* bytes of the first packet of the train */
@@ -136,15 +136,19 @@ struct udp_socket {
 	int fd;               /* -1: none */
 	int fragmenting;      /* a second socket that may send fragments; -1: not needed yet; under `lock` */
 	bool ipv6;
-	bool no_trains;       /* under `lock`: the kernel refused UDP_SEGMENT */
-	bool no_labels;       /* under `lock`: the kernel refused IPV6_FLOWINFO */
-	uint16_t wanted;      /* requested port */
-	uint16_t port;        /* differs if a program has the requested one exclusively */
-	uint32_t users;       /* threads that send or wait; this and all other fields: under the lock of the table */
-	uint64_t used;        /* time of the last request, as a counter */
-	uint64_t checked_ns;  /* last check of `fd`; under `lock` */
-	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
-	struct udp_held held; /* under `lock` */
+	bool no_trains;      /* under `lock`: the kernel refused UDP_SEGMENT */
+	bool no_labels;      /* under `lock`: the kernel refused IPV6_FLOWINFO */
+	uint16_t wanted;     /* requested port */
+	uint16_t port;       /* differs if a program has the requested one exclusively */
+	uint32_t users;      /* threads that send or wait; this and all other fields: under the lock of the table */
+	uint64_t used;       /* time of the last request, as a counter */
+	uint64_t checked_ns; /* last check of `fd`; under `lock` */
+	uint8_t *buffer;     /* UDP_BUFFER_BYTES */
+	/* Way of the newest packet, of all packets that wait, and of most of the next ones; under `lock`. */
+	struct udp_way way;
+	const struct hca *way_hca;    /* NULL: no way yet */
+	struct packet_path way_for;   /* as the transport gave it */
+	struct udp_held held;         /* under `lock` */
 	struct udp_transmission kept; /* under `lock`; continued by the next packet (udp.c); count 0: none */
 	struct udp_stream stream;     /* under `lock` */
 	struct udp_answers answers;   /* under `lock` */

@@ -48,9 +48,23 @@ enum {
 };
 
 #define DATAGRAM_BYTES 65536
+#define CONTROL_BYTES 256
 #define LEAST_MTU 256
 #define ECN_MASK 3
 #define ECN_CONGESTION 3
+
+/* What recvmsg(2) says of a datagram, and what that means. */
+struct udp_label {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} from;
+	socklen_t from_length;
+	size_t control_length;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
+	struct udp_arrival arrival;
+};
 
 static struct {
 	struct poller poller;
@@ -74,6 +88,8 @@ static struct {
 	const uint8_t *middle;
 	uint32_t middle_length; /* without ICRC */
 	struct roce_icrc_start icrc[ROCE_ICRC_STARTS];
+	struct udp_label label[2];     /* of the newest datagram, and of the one before it */
+	uint32_t newest;               /* index */
 	uint8_t bytes[DATAGRAM_BYTES]; /* the datagram in hand */
 	uint8_t taken[DATAGRAM_BYTES]; /* taken out of the socket after it was handled */
 } receiver = {.watched.fd = -1};
@@ -304,24 +320,28 @@ static void datagram_handle(const struct udp_arrival *arrival, const uint8_t *by
 	pending_deliver();
 }
 
-/* Receives a datagram. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the socket. */
-static ssize_t udp_datagram_receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES],
+static bool label_is_same(const struct udp_label *a, const struct udp_label *b)
+{
+	return a->from_length == b->from_length && a->control_length == b->control_length &&
+	       !memcmp(&a->from, &b->from, a->from_length) && !memcmp(a->control, b->control, a->control_length);
+}
+
+/*
+ * Receives a datagram. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the socket. Most datagrams come
+ * the same way as the one before them, which was understood then.
+ */
+static ssize_t udp_datagram_receive(int fd, const struct udp_arrival **arrival, uint8_t bytes[static DATAGRAM_BYTES],
 				    int flags)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} from;
-	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct udp_label *before = &receiver.label[receiver.newest], *label = &receiver.label[!receiver.newest];
 	struct iovec vector = {bytes, DATAGRAM_BYTES};
 	struct msghdr message = {
-		.msg_name = &from,
-		.msg_namelen = sizeof(from),
+		.msg_name = &label->from,
+		.msg_namelen = sizeof(label->from),
 		.msg_iov = &vector,
 		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
+		.msg_control = label->control,
+		.msg_controllen = sizeof(label->control),
 	};
 	/* The file status flags are shared: another process may have made the socket blocking. */
 	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
@@ -329,7 +349,16 @@ static ssize_t udp_datagram_receive(int fd, struct udp_arrival *arrival, uint8_t
 	if (length < 0)
 		return -errno;
 	counter_add(receiver.hca, COUNTER_UDP_RECEIVE_CALLS, 1);
-	return udp_arrival_read(arrival, &message) ? length : 0;
+	label->from_length = message.msg_namelen;
+	label->control_length = message.msg_controllen;
+	*arrival = &before->arrival;
+	if (label_is_same(before, label))
+		return length;
+	if (!udp_arrival_read(&label->arrival, &message))
+		return 0;
+	receiver.newest = !receiver.newest;
+	*arrival = &label->arrival;
+	return length;
 }
 
 static bool receiver_has_turn(const struct udp_turn *page)
@@ -344,7 +373,7 @@ static bool receiver_has_turn(const struct udp_turn *page)
  */
 static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t length)
 {
-	struct udp_arrival arrival = {.segment = 0};
+	const struct udp_arrival *arrival;
 	ssize_t taken;
 
 	if (!receiver_has_turn(page))
@@ -353,7 +382,7 @@ static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t lengt
 	if (taken == length && !memcmp(receiver.taken, receiver.bytes, (size_t)length))
 		return true;
 	if (taken > 0)
-		datagram_handle(&arrival, receiver.taken, (uint32_t)taken);
+		datagram_handle(arrival, receiver.taken, (uint32_t)taken);
 	return false;
 }
 
@@ -380,7 +409,7 @@ static bool descriptor_look(int fd)
  */
 static bool socket_poll(int fd, const struct udp_turn *careful)
 {
-	struct udp_arrival arrival = {.segment = 0};
+	const struct udp_arrival *arrival;
 	ssize_t length, bytes = 0;
 	int i;
 
@@ -391,7 +420,7 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 		if (length < 0)
 			break;
 		if (length > 0)
-			datagram_handle(&arrival, receiver.bytes, (uint32_t)length);
+			datagram_handle(arrival, receiver.bytes, (uint32_t)length);
 		if (careful && !datagram_take_out(fd, careful, length))
 			return true;
 		bytes += length;
@@ -421,7 +450,6 @@ static bool receiver_take_turn(struct udp_turn *page)
 
 static bool port_poll(void)
 {
-	WITHOUT_CANCELLATION;
 	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
 	struct udp_turn *page;
 

@@ -151,6 +151,7 @@ static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	socket->port = sender_port(fd);
 	socket->no_trains = false;
 	socket->no_labels = false;
+	socket->way_hca = NULL;
 	socket->answers = (struct udp_answers){0};
 	socket->stream = (struct udp_stream){0};
 	return 0;

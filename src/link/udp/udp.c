@@ -66,18 +66,19 @@ static bool sender_check(struct udp_socket *socket, int fd)
 static int datagram_send_once(struct udp_transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 			      uint16_t segment)
 {
+	struct udp_way *way = &sent->socket->way;
 	struct iovec vector = {(void *)bytes, length};
 	struct msghdr message = {
-		.msg_name = &sent->way.to,
-		.msg_namelen = sent->way.to_length,
+		.msg_name = &way->to,
+		.msg_namelen = way->to_length,
 		.msg_iov = &vector,
 		.msg_iovlen = 1,
-		.msg_control = sent->way.control,
-		.msg_controllen = sent->way.control_length,
+		.msg_control = way->control,
+		.msg_controllen = way->control_length,
 	};
 
 	if (segment) {
-		struct cmsghdr *header = way_segment_control(&sent->way);
+		struct cmsghdr *header = way_segment_control(way);
 
 		header->cmsg_level = IPPROTO_UDP;
 		header->cmsg_type = UDP_SEGMENT;
@@ -121,15 +122,20 @@ static bool error_may_be_late(int error)
 static int udp_datagram_send(struct udp_transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 			     uint16_t segment)
 {
+	struct udp_way *way = &sent->socket->way;
+	size_t labelled = way->control_length;
 	int error = datagram_send_once(sent, fd, bytes, length, segment);
 
 	if (error_may_be_late(error))
 		error = datagram_send_once(sent, fd, bytes, length, segment);
-	if (error != -EINVAL || !way_has_label(&sent->way))
+	if (error != -EINVAL || !way_has_label(way))
 		return error;
-	sent->way.control_length = sent->way.unlabelled;
+	way->control_length = way->unlabelled;
 	error = datagram_send_once(sent, fd, bytes, length, segment);
-	sent->socket->no_labels |= !error;
+	if (error)
+		way->control_length = labelled;
+	else
+		sent->socket->no_labels = true;
 	return error;
 }
 
@@ -183,9 +189,8 @@ static int packet_send(struct udp_transmission *sent, const uint8_t *bytes, uint
 	return packet_send_fragments(sent, bytes, length);
 }
 
-static void loss_explain(const struct udp_transmission *sent, int error)
+static void loss_explain(const struct udp_transmission *sent, const union ibv_gid *to, int error)
 {
-	const union ibv_gid *to = &sent->way.path.destination;
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
 	if (error == -EAGAIN)
@@ -202,9 +207,9 @@ static void packet_put_icrc(const struct udp_transmission *sent, uint8_t *bytes,
 {
 	/* IPv4 identification: the kernel numbers the packets of a train from 0. IPv6 has none. */
 	uint32_t icrc =
-		roce_icrc_from(roce_icrc_start(sent->socket->icrc, &sent->way.path, sent->socket->port,
+		roce_icrc_from(roce_icrc_start(sent->socket->icrc, &sent->socket->way.path, sent->socket->port,
 					       (uint16_t)sent->hca->settings.roce_port, length - ROCE_ICRC_BYTES),
-			       sent->way.ipv6 ? 0 : (uint16_t)number, bytes);
+			       sent->socket->ipv6 ? 0 : (uint16_t)number, bytes);
 
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
@@ -267,7 +272,7 @@ static void train_send(struct udp_transmission *sent)
 	}
 	if (error == -EAGAIN) {
 		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, sent->count);
-		loss_explain(sent, error);
+		loss_explain(sent, &sent->socket->way.path.destination, error);
 		return;
 	}
 	/* EIO without checksum offload, EINVAL before Linux 4.18, or an error that single packets meet as well. */
@@ -280,7 +285,7 @@ static void train_send(struct udp_transmission *sent)
 		udp_explain(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, FIGURES((uint64_t)-refused));
 	}
 	if (error)
-		loss_explain(sent, error);
+		loss_explain(sent, &sent->socket->way.path.destination, error);
 }
 
 /* Implements udp_held.send. */
@@ -291,7 +296,6 @@ static void held_send(struct udp_socket *socket)
 		.hca = held->hca,
 		.source_qpn = held->source_qpn,
 		.destination_qpn = held->destination_qpn,
-		.way = held->way,
 		.socket = socket,
 	};
 	bool whole = true;
@@ -302,16 +306,9 @@ static void held_send(struct udp_socket *socket)
 	error = packet_send(&sent, held->bytes, held->length, &whole);
 	if (error) {
 		counter_add(sent.hca, COUNTER_UDP_SEND_ERRORS, 1);
-		loss_explain(&sent, error);
+		loss_explain(&sent, &socket->way.path.destination, error);
 	}
 	udp_held_gone(socket);
-}
-
-static bool path_is_same(const struct packet_path *a, const struct packet_path *b)
-{
-	return !memcmp(&a->source, &b->source, sizeof(a->source)) &&
-	       !memcmp(&a->destination, &b->destination, sizeof(a->destination)) &&
-	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit && a->flow_label == b->flow_label;
 }
 
 /*
@@ -325,8 +322,7 @@ static bool train_add_held(struct udp_transmission *sent)
 
 	sent->users++;
 	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
-	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains ||
-	    !path_is_same(&sent->way.path, &held->way.path)) {
+	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains) {
 		held_send(sent->socket);
 		return false;
 	}
@@ -351,7 +347,7 @@ static void train_flush(struct udp_transmission *sent)
 		error = packet_send(sent, sent->socket->buffer, sent->used, &whole);
 		if (error) {
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
-			loss_explain(sent, error);
+			loss_explain(sent, &sent->socket->way.path.destination, error);
 		}
 	}
 	if (joined || sent->waits)
@@ -443,22 +439,62 @@ static bool train_may_grow(const struct udp_transmission *sent)
 	return sent->count && train_has_room(sent, sent->segment);
 }
 
-/*
- * Continues the train that another packet left in the socket, if it goes the same way. Otherwise sends it first: a
- * packet must not overtake those before it.
- */
+/* Continues the train that another packet left in the socket. */
 static void kept_continue(struct udp_transmission *sent)
+{
+	struct udp_transmission *kept = &sent->socket->kept;
+
+	sent->waits = kept->waits;
+	sent->users += kept->users;
+	sent->segment = kept->segment;
+	sent->count = kept->count;
+	sent->used = kept->used;
+	kept->count = 0;
+}
+
+static bool way_serves(const struct udp_socket *socket, const struct hca *hca, const struct packet_path *path)
+{
+	const struct packet_path *made = &socket->way_for;
+
+	return socket->way_hca == hca && made->type == path->type &&
+	       !memcmp(&made->source, &path->source, sizeof(made->source)) &&
+	       !memcmp(&made->destination, &path->destination, sizeof(made->destination)) &&
+	       made->traffic_class == path->traffic_class && made->hop_limit == path->hop_limit &&
+	       made->flow_label == path->flow_label;
+}
+
+/* What waits in the socket goes another way, so it leaves first: a packet must not overtake those before it. */
+static void way_leave(struct udp_transmission *sent)
 {
 	struct udp_transmission kept = sent->socket->kept;
 
-	sent->socket->kept.count = 0;
-	if (!path_is_same(&sent->way.path, &kept.way.path))
+	if (kept.count) {
+		sent->socket->kept.count = 0;
 		train_flush(&kept);
-	sent->waits = kept.waits;
-	sent->users += kept.users;
-	sent->segment = kept.segment;
-	sent->count = kept.count;
-	sent->used = kept.used;
+		sent->users += kept.users;
+	}
+	if (sent->socket->held.length) {
+		held_send(sent->socket);
+		sent->users++;
+	}
+}
+
+/* Makes the way of @path that of the socket. Returns false if there is none. */
+static bool way_take(struct udp_transmission *sent, const struct packet_path *path)
+{
+	struct udp_socket *socket = sent->socket;
+
+	if (way_serves(socket, sent->hca, path))
+		return true;
+	way_leave(sent);
+	socket->way_hca = NULL;
+	if (udp_way_make(&socket->way, sent->hca, path))
+		return false;
+	if (way_has_label(&socket->way) && socket->no_labels)
+		socket->way.control_length = socket->way.unlabelled;
+	socket->way_for = *path;
+	socket->way_hca = sent->hca;
+	return true;
 }
 
 /* Returns false if the path cannot be used, or no socket is available. */
@@ -466,29 +502,29 @@ static bool transmission_begin(struct udp_transmission *sent, struct hca *hca, c
 			       uint16_t port)
 {
 	struct udp_sockets *table = hca->registry->udp_sockets;
-	bool manager = sent->destination_qpn == GSI_QPN;
+	bool manager = sent->destination_qpn == GSI_QPN, ipv6 = udp_path_is_ipv6(hca, path);
 
 	sent->hca = hca;
-	sent->segment = sent->count = sent->used = 0;
-	sent->complete = sent->answers = sent->waits = false;
 	sent->users = 1;
 	udp_begin(hca);
-	if (udp_way_make(&sent->way, hca, path))
-		return false;
 	/* A packet that leaves by another socket must not overtake the held acknowledgement. */
-	if (manager || udp_holding() != udp_flow_key(sent->way.ipv6, port))
+	if (manager || udp_holding() != udp_flow_key(ipv6, port))
 		udp_let_go();
-	sent->socket = manager ? udp_socket_of_manager(table, sent->way.ipv6)
-			       : udp_socket_get(table, sent->way.ipv6, port, path->udp_source_port);
-	if (sent->socket && way_has_label(&sent->way) && sent->socket->no_labels)
-		sent->way.control_length = sent->way.unlabelled;
-	if (sent->socket && sent->socket->kept.count)
+	sent->socket =
+		manager ? udp_socket_of_manager(table, ipv6) : udp_socket_get(table, ipv6, port, path->udp_source_port);
+	if (!sent->socket) {
+		counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
+		loss_explain(sent, &path->destination, -errno);
+		return false;
+	}
+	if (!way_take(sent, path)) {
+		pthread_mutex_unlock(&sent->socket->lock);
+		udp_socket_forget(sent->socket, sent->users);
+		return false;
+	}
+	if (sent->socket->kept.count)
 		kept_continue(sent);
-	if (sent->socket)
-		return true;
-	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
-	loss_explain(sent, -errno);
-	return false;
+	return true;
 }
 
 static void transmission_end(struct udp_transmission *sent)
@@ -600,7 +636,7 @@ static bool ack_hold(struct udp_transmission *sent, const struct packet *packet,
 		held_send(sent->socket);
 	}
 	if (!length || length + ROCE_ICRC_BYTES > sizeof(held->bytes) ||
-	    !udp_held_keep(sent->socket, udp_flow_key(sent->way.ipv6, port)))
+	    !udp_held_keep(sent->socket, udp_flow_key(sent->socket->ipv6, port)))
 		return false;
 	memcpy(held->bytes, headers, length);
 	held->length = length + ROCE_ICRC_BYTES;
@@ -608,7 +644,6 @@ static bool ack_hold(struct udp_transmission *sent, const struct packet *packet,
 	held->send = held_send;
 	held->source_qpn = sent->source_qpn;
 	held->destination_qpn = sent->destination_qpn;
-	held->way = sent->way;
 	return true;
 }
 
@@ -651,7 +686,7 @@ static void frame_change_icrc(const struct udp_transmission *sent, const struct 
 
 	memcpy(&icrc, bytes + length - ROCE_ICRC_BYTES, sizeof(icrc));
 	fault = icrc ^ made;
-	icrc = roce_icrc(&sent->way.path, sent->socket->port, to, 0, bytes, length - ROCE_ICRC_BYTES) ^ fault;
+	icrc = roce_icrc(&sent->socket->way.path, sent->socket->port, to, 0, bytes, length - ROCE_ICRC_BYTES) ^ fault;
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
 

@@ -159,6 +159,38 @@ TEST(nothing_overtakes_a_message)
 	assert_null(run.flushes);
 }
 
+/* Packets of one socket have the fields of their own paths, and none leaves before an earlier one that goes another way. */
+TEST(ways_of_one_socket)
+{
+	struct packet_path paths[4];
+	struct run run;
+
+	if (v6 < 0)
+		skip();
+	for (size_t i = 0; i < 4; i++) {
+		paths[i] = path_between("::1", "::1");
+		paths[i].udp_source_port = 0xc5a2;
+	}
+	paths[1].traffic_class = 0xb8;
+	paths[2].hop_limit = 7;
+	paths[3].flow_label = 0x54321;
+	run_begin(&run);
+	for (uint32_t i = 0; i < 4; i++) {
+		send_with_more(&run, &paths[0], i, 8);
+		send_with_more(&run, &paths[i], i + 1, 8);
+		flush(&run);
+		for (uint32_t k = 0; k < 2; k++) {
+			const struct packet_path *path = &paths[k ? i : 0];
+			struct datagram datagram = expect_packet(v6, i + k, 0x0a, payload, 8, 0);
+
+			assert_int_equal(datagram.traffic_class, path->traffic_class);
+			assert_int_equal(datagram.hop_limit, path->hop_limit ? path->hop_limit : 64);
+			/* Without one, the kernel derives a label from the flow. */
+			assert_int_equal(datagram.flow_label == paths[3].flow_label, path == &paths[3]);
+		}
+	}
+}
+
 /* ---- messages that wait for others ------------------------------------------------------------------------------- */
 
 /* Sends WRITE @number of a requester that has nothing else to send now, but whose messages are in flight. */
