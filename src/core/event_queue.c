@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,18 +169,61 @@ static void token_return(void *argument)
 		eventfd_add_token(token->fd);
 }
 
+/* ---- reads of O_NONBLOCK without preadv2(2) ---------------------------------------------------------------------- */
+
+/* A thread has set O_NONBLOCK for one read of its own; atomic. Not a mutex, because a forked child clears it. */
+static bool nonblocking_read;
+static bool nonblocking_read_used; /* once; atomic */
+
+/* If the program sets or clears O_NONBLOCK during the read, its change is lost. */
+static ssize_t token_read_nonblocking(int fd, uint64_t *token)
+{
+	WITHOUT_CANCELLATION;
+	ssize_t length = -1;
+	int flags;
+
+	__atomic_store_n(&nonblocking_read_used, true, __ATOMIC_RELEASE);
+	while (__atomic_exchange_n(&nonblocking_read, true, __ATOMIC_ACQUIRE))
+		sched_yield();
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0 && (flags & O_NONBLOCK || !fcntl(fd, F_SETFL, flags | O_NONBLOCK))) {
+		length = read(fd, token, sizeof(*token));
+		if (!(flags & O_NONBLOCK))
+			fcntl(fd, F_SETFL, flags);
+	}
+	__atomic_store_n(&nonblocking_read, false, __ATOMIC_RELEASE);
+	return length;
+}
+
+/* Returns true if EAGAIN of a read resulted from token_read_nonblocking() of another thread. */
+static bool is_blocking(int fd)
+{
+	int flags;
+
+	if (!__atomic_load_n(&nonblocking_read_used, __ATOMIC_ACQUIRE))
+		return false;
+	while (__atomic_load_n(&nonblocking_read, __ATOMIC_ACQUIRE))
+		sched_yield();
+	flags = fcntl(fd, F_GETFL);
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
+
 int event_token_take(int fd, int own)
 {
 	struct token token = {.fd = own};
 	ssize_t length;
+	int error;
 
-	pthread_cleanup_push(token_return, &token);
-	/* Not poll(2), because a blocked read(2) is restarted after signals if the program chose so (SA_RESTART). */
-	length = read(fd, &token.value, sizeof(token.value));
-	pthread_cleanup_pop(0);
-	if (length != sizeof(token.value))
-		return length < 0 ? -errno : -EIO;
-	return 0;
+	do {
+		pthread_cleanup_push(token_return, &token);
+		/* Not poll(2), because a blocked read(2) is restarted after signals if the program chose so (SA_RESTART). */
+		length = read(fd, &token.value, sizeof(token.value));
+		pthread_cleanup_pop(0);
+		error = length == sizeof(token.value) ? 0 : length < 0 ? -errno : -EIO;
+	} while (error == -EAGAIN && is_blocking(fd));
+	return error;
 }
 
 int event_queue_take(struct event_queue *queue, int *type, void **object)
@@ -193,7 +236,7 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
-/* Reads a token if there is one. musl cannot. */
+/* Reads a token if there is one. musl before 1.2.5 cannot. */
 static ssize_t token_read_at_once(int fd, uint64_t *token)
 {
 #ifdef RWF_NOWAIT
@@ -211,15 +254,14 @@ static ssize_t token_read_at_once(int fd, uint64_t *token)
 bool event_token_take_back(int fd)
 {
 	uint64_t token;
-	struct pollfd readable = {.fd = fd, .events = POLLIN};
 	ssize_t length = token_read_at_once(fd, &token);
 
 	/*
-	 * For kernels before 5.8, filters of system calls, and musl. If another reader takes the token in between, this
-	 * waits for the next event.
+	 * For kernels before 5.8, filters of system calls, and musl. Not a read after poll(2): if another thread took
+	 * the token in between, it would wait with the queue's lock, which the next event needs.
 	 */
-	if (length < 0 && errno != EAGAIN && poll(&readable, 1, 0) == 1)
-		length = read(fd, &token, sizeof(token));
+	if (length < 0 && errno != EAGAIN)
+		length = token_read_nonblocking(fd, &token);
 	return length == sizeof(token);
 }
 
@@ -335,5 +377,6 @@ static void event_queue_renew(struct queue_lock *lock)
 
 void event_queues_after_fork(void)
 {
+	__atomic_store_n(&nonblocking_read, false, __ATOMIC_RELEASE);
 	queue_locks_visit(LOCK_LEVEL_EVENTS, event_queue_renew);
 }

@@ -187,7 +187,7 @@ static void *taker(void *argument)
 /*
  * Every event is taken or purged exactly once; at the end no thread is left waiting and none is woken without an event.
  */
-TEST_WITH(takers_and_purges_at_once, NULL, NULL)
+static void take_and_purge(void)
 {
 	struct crowd crowd = {.source = {{.type = 1}, {.type = 2}}};
 	struct event_source stop = {.type = 0};
@@ -213,6 +213,11 @@ TEST_WITH(takers_and_purges_at_once, NULL, NULL)
 	assert_int_equal(crowd.queue.stale, 0);
 	assert_false(readable(&crowd.queue));
 	event_queue_destroy(&crowd.queue);
+}
+
+TEST_WITH(takers_and_purges_at_once, NULL, NULL)
+{
+	take_and_purge();
 }
 
 /* A pending event is not queued a second time; once taken, it can be queued again. */
@@ -281,6 +286,14 @@ TEST(purge_without_preadv2)
 		expect(*state, &b);
 		expect_nothing(*state);
 	}
+	__atomic_store_n(&refusal, 0, __ATOMIC_RELAXED);
+}
+
+/* A purge does not wait for a token that a thread takes at the same time, and no thread finds the descriptor empty. */
+TEST_WITH(takers_and_purges_without_preadv2, NULL, NULL)
+{
+	__atomic_store_n(&refusal, EOPNOTSUPP, __ATOMIC_RELAXED);
+	take_and_purge();
 	__atomic_store_n(&refusal, 0, __ATOMIC_RELAXED);
 }
 
