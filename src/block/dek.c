@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <openssl/crypto.h>
 
 #include "core/epoch.h"
@@ -27,7 +28,11 @@ int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
 	dek = aligned_alloc(CACHE_LINE, sizeof(*dek));
 	if (!dek)
 		return -ENOMEM;
-	*dek = (struct dek){.hca = hca, .references = 1, .attr = *attr};
+	/* Not assigned as a whole: compilers may build that value on the stack, and leave the key there. */
+	memset(dek, 0, sizeof(*dek));
+	dek->hca = hca;
+	dek->references = 1;
+	dek->attr = *attr;
 	error = cipher_init(dek);
 	if (!error)
 		error = id_table_alloc(&hca->deks, &dek->id);
