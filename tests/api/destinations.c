@@ -7,6 +7,7 @@
  */
 #include <sched.h>
 
+#include "kernel_has.h"
 #include "support/objects.h"
 
 #include <arpa/inet.h>
@@ -155,6 +156,8 @@ static void expect_silence(const char *gid)
 
 TEST(silent_neighbours)
 {
+	if (!kernel_has_neighbour_requests())
+		skip();
 	expect_silence("::ffff:10.99.0.77");
 	expect_silence("fd99::77");
 	/* The router to the destination does not respond. */
@@ -164,10 +167,13 @@ TEST(silent_neighbours)
 
 TEST(a_neighbour_that_comes_late)
 {
-	struct ibv_qp *qp = new_qp(IBV_QPT_RC);
+	struct ibv_qp *qp;
 	pid_t child;
 	int status;
 
+	if (!kernel_has_neighbour_requests())
+		skip();
+	qp = new_qp(IBV_QPT_RC);
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.79"), ETIMEDOUT);
 	shell("ip neigh replace 10.99.0.79 lladdr 02:00:00:00:00:05 dev v0 nud permanent");
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.79"), 0);

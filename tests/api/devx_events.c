@@ -3,6 +3,7 @@
  * Tests events of objects made by command: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
  * mlx5dv_devx_get_event(3). Behaviour that the man pages leave open follows the kernel's mlx5 driver.
  */
+#include "kernel_has.h"
 #include "support/devx_event.h"
 
 #include <sys/eventfd.h>
@@ -208,11 +209,13 @@ TEST(small_buffers)
 	}
 	expect_queue_event(channel, 7, LAST_WQE, own.qpn);
 	/* An invalid buffer: the event is lost. */
-	raise_last_wqe(&own);
-	errno = 0;
-	assert_int_equal(mlx5dv_devx_get_event(channel, NULL, EVENT_BYTES), -1);
-	assert_int_equal(errno, EFAULT);
-	expect_none(channel);
+	if (kernel_has_memory_copies()) {
+		raise_last_wqe(&own);
+		errno = 0;
+		assert_int_equal(mlx5dv_devx_get_event(channel, NULL, EVENT_BYTES), -1);
+		assert_int_equal(errno, EFAULT);
+		expect_none(channel);
+	}
 	own_close(&own);
 	sharing_close();
 	mlx5dv_devx_destroy_event_channel(channel);

@@ -3,6 +3,7 @@
  * Tests asynchronous queries: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3), mlx5dv_devx_get_async_cmd_comp(3).
  * Behaviour that the man pages leave open follows the kernel's mlx5 driver.
  */
+#include "kernel_has.h"
 #include "support/devx.h"
 
 #include <fcntl.h>
@@ -124,9 +125,12 @@ TEST(lengths)
 	expect_error(take(completion, &response, 8 + QUERY_BYTES), 0);
 	assert_int_equal(response.header.wr_id, 7);
 	/* The buffer is invalid: the response is lost. */
-	expect_error(ask(&own, &query, QUERY_BYTES, 8, completion), 0);
-	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)8, 4096), EFAULT);
-	expect_none(completion);
+	if (kernel_has_memory_copies()) {
+		expect_error(ask(&own, &query, QUERY_BYTES, 8, completion), 0);
+		expect_error(mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)8, 4096),
+			     EFAULT);
+		expect_none(completion);
+	}
 	own_close(&own);
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
@@ -171,7 +175,8 @@ TEST(refusals)
 	expect_error(ask(&own, &query, 15, 1, completion), EINVAL);
 	put32(query.in, 8, second.qpn);
 	expect_error(mlx5dv_devx_obj_query_async(own.qp, query.in, 16, QUERY_BYTES, 1, completion), EINVAL);
-	expect_error(mlx5dv_devx_obj_query_async(own.qp, (void *)8, 16, QUERY_BYTES, 1, completion), EFAULT);
+	if (kernel_has_memory_copies())
+		expect_error(mlx5dv_devx_obj_query_async(own.qp, (void *)8, 16, QUERY_BYTES, 1, completion), EFAULT);
 	expect_error(ask(&own, &query, QUERY_BYTES, 1, foreign), EBADF);
 	expect_none(completion);
 	expect_refused_response(completion);

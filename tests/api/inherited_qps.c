@@ -4,6 +4,7 @@
  * to use or change them; each fails with EBADF and rule 236, and the parent's connection is unaffected: its next WRITE arrives at
  * the peer, a third process, and the peer's next WRITE arrives at the parent.
  */
+#include "kernel_has.h"
 #include "test_case.h"
 #include "verbs_process.h"
 
@@ -250,6 +251,8 @@ TEST(child_cannot_use_them)
 	pid_t pid[SIDES];
 	int status;
 
+	if (!kernel_has_threads_after_fork())
+		skip();
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(board, MAP_FAILED);
 	for (int side = 0; side < SIDES; side++) {

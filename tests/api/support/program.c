@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "run_again.h"
+
 struct side client, server;
 struct pair pair;
 
@@ -70,11 +72,12 @@ static int run_again(char *setting, char *case_setting)
 	/* The result of the child is its exit status; its output is for readers and must not be counted as cases. */
 	char *const settings[] = {setting, case_setting, "CMOCKA_MESSAGE_OUTPUT=STDOUT"};
 	char **environment = environment_with(settings, ARRAY_SIZE(settings));
-	char *const arguments[] = {"/proc/self/exe", NULL};
+	char *command[4];
 	int status = -1;
 	pid_t child;
 
-	expect_error(posix_spawn(&child, arguments[0], NULL, NULL, arguments, environment), 0);
+	run_again_command(command, NULL);
+	expect_error(posix_spawn(&child, command[0], NULL, NULL, command, environment), 0);
 	free(environment);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return status;

@@ -35,10 +35,7 @@ static unsigned int bytes_in_pipe(void)
 static int begin(void **state)
 {
 	(void)state;
-	if (!guarded_call_works())
-		skip();
-	assert_int_equal(pipe(pipes), 0);
-	return 0;
+	return pipe(pipes);
 }
 
 static int finish(void **state)
@@ -51,6 +48,8 @@ static int finish(void **state)
 
 TEST(test_calls)
 {
+	if (!guarded_call_works())
+		skip();
 	assert_int_equal(call(7), 1);
 	assert_int_equal(bytes_in_pipe(), 1);
 	close(pipes[0]);
@@ -70,6 +69,8 @@ TEST(test_arguments)
 			       1 << 20};
 	char bytes[9] = "";
 
+	if (!guarded_call_works())
+		skip();
 	assert_true(file >= 0);
 	assert_int_equal(guarded_call(&word, 7, SYS_pwrite64, at_5), 3);
 	assert_int_equal(pread(file, bytes, sizeof(bytes), 0), 8);
@@ -104,6 +105,8 @@ static int single_step(void)
 
 TEST(test_looks_again)
 {
+	if (!guarded_call_works())
+		skip();
 	assert_int_equal(single_step(), 3);
 	close(pipes[1]);
 	pipes[1] = -1;

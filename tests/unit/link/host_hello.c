@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "kernel_has.h"
+
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 enum { FEW_DESCRIPTORS = 256 };
@@ -138,7 +140,8 @@ TEST(wrong_shape)
 		if (length != sizeof(bytes.hello))
 			expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, length, many, 1);
 	expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, sizeof(bytes.hello), NULL, 0);
-	for (size_t count = 2; count <= 8; count++)
+	/* The descriptors beyond the first have no room. */
+	for (size_t count = 2; count <= 8 && kernel_has_control_truncation(); count++)
 		expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, sizeof(bytes.hello), many, count);
 	/* An empty message is treated as the end. */
 	expect_refusal(RULE_NONE, &bytes, 0, NULL, 0);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "core/guarded_copy.h"
+#include "kernel_has.h"
 #include "progress/program_memory.h"
 
 enum { PAGE = 4096, RIGHT = 7, WRONG, LOOKS = 1000, TICK_NS = 20000000 };
@@ -276,8 +277,16 @@ TEST(test_no_system_call)
 
 TEST(test_handlers_of_the_program)
 {
-	in_process(program_installs_later, 0);
+	if (!guarded_copy_works())
+		skip();
 	in_process(program_installed_before, 0);
-	in_process(thread_blocks_signals, 0);
 	in_process(fault_of_program, SIGSEGV);
+}
+
+TEST(test_copies_of_the_kernel)
+{
+	if (!guarded_copy_works() || !kernel_has_memory_copies())
+		skip();
+	in_process(program_installs_later, 0);
+	in_process(thread_blocks_signals, 0);
 }

@@ -16,6 +16,7 @@
 
 #include "../support/arrivals.h"
 #include "hca/hca.h"
+#include "kernel_has.h"
 #include "progress/watch.h"
 #include "process/commands.h"
 
@@ -355,6 +356,8 @@ TEST(records_that_go)
 	const uint32_t words = PAGE / sizeof(*pages);
 
 	assert_ptr_not_equal(pages, MAP_FAILED);
+	if (!kernel_has_memory_copies())
+		skip();
 	/* Their last contents differ from what a read of an unmapped address yields. */
 	for (uint32_t i = 0; i < PAGES * words; i++)
 		pages[i] = 5;
@@ -385,6 +388,8 @@ TEST(records_that_go_in_part)
 	struct queue torn = {.watch.in_umem = true}, whole = {.watch.in_umem = true};
 
 	assert_ptr_not_equal(pages, MAP_FAILED);
+	if (!kernel_has_memory_copies())
+		skip();
 	assert_int_equal(watch_start(watcher, &whole.watch, pages, 2, rung), 0);
 	assert_int_equal(watch_start(watcher, &torn.watch, pages + PAGE / sizeof(*pages) - 1, 2, rung), 0);
 	take_away(pages + PAGE / sizeof(*pages));
@@ -576,6 +581,8 @@ TEST(fork_while_armed)
 #ifdef __SANITIZE_THREAD__
 	skip(); /* children of a multi-threaded process cannot have threads there */
 #endif
+	if (!kernel_has_threads_after_fork())
+		skip();
 	sleep_us(30000);
 	child = fork();
 	assert_true(child >= 0);

@@ -8,6 +8,7 @@
 
 #include "../support/gsi_agents.h"
 #include "core/epoch.h"
+#include "kernel_has.h"
 #include "link/host/host.h"
 #include "transport/run/run.h"
 #include "wire/link.h"
@@ -391,9 +392,13 @@ TEST(port_that_moves)
 /* A child does not inherit ports of its parent, nor does it keep one in use. */
 TEST(ports_and_fork)
 {
-	struct agent one = start_agent("auto"), other = start_agent("auto");
+	struct agent one, other;
 	uint8_t mad[MAD_BYTES];
 
+	if (!kernel_has_threads_after_fork())
+		skip();
+	one = start_agent("auto");
+	other = start_agent("auto");
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, LISTEN, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, FORK_CLAIM, TCP, PORT), -EADDRINUSE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a cost independent of its size. */
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "core/limits.h"
 #include "../support/cq_fixture.h"
@@ -82,12 +83,27 @@ TEST(no_other_process_changes_a_ring)
 	cq_ring_free(NULL, ring, count, 128);
 }
 
+/* Returns true if pages count before they are used: an emulator has tables of its own for them. */
+static bool untouched_pages_count(void)
+{
+	size_t before = resident(), bytes = (size_t)4 << 30;
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool result = resident() - before > (size_t)1 << 20;
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	munmap(memory, bytes);
+	return result;
+}
+
 TEST(the_largest_ring_is_cheap)
 {
 	uint32_t count = LIMIT_MAX_CQE + 1;
-	size_t before = resident();
+	size_t before;
 	void *rings[8];
 
+	if (untouched_pages_count())
+		skip();
+	before = resident();
 	for (int i = 0; i < 8; i++) {
 		rings[i] = cq_ring_alloc(NULL, count, 128);
 		assert_non_null(rings[i]);
