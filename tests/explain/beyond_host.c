@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "beyond.h"
+#include "kernel_has.h"
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "process/commands.h"
@@ -298,6 +299,15 @@ static void connections(void)
 		in_a_child(body);                                                                                      \
 	}
 
+/* The child's device starts its thread. */
+#define CASE_WITH_THREADS(rule, body)                                                                                  \
+	BEYOND_CASE(HOST_##rule)                                                                                       \
+	{                                                                                                              \
+		if (!kernel_has_threads_after_fork())                                                                  \
+			skip();                                                                                        \
+		in_a_child(body);                                                                                      \
+	}
+
 CASE(NO_SOCKET, no_socket)
 CASE(NAMES_TAKEN, names_taken)
 CASE(NO_THREAD, no_thread)
@@ -307,6 +317,6 @@ CASE(HELLO_SHAPE, hello_shape)
 CASE(HELLO_VERSION, hello_version)
 CASE(HELLO_SEALS, hello_seals)
 CASE(HELLO_MEMORY, hello_memory)
-CASE(STRANGERS, strangers)
-CASE(CONNECTIONS, connections)
+CASE_WITH_THREADS(STRANGERS, strangers)
+CASE_WITH_THREADS(CONNECTIONS, connections)
 CASE(NOT_ACCEPTED, not_accepted)
