@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 950 to 967: commands, and umem of queues; 975 to 979: events. */
 #include "support/rmp.h"
+#include "kernel_has.h"
 #include "rule_cases.h"
 
 static const char general[] = "mlx5dv_devx_general_cmd", create_call[] = "mlx5dv_devx_obj_create";
@@ -143,6 +144,8 @@ RULE_CASE(DEVX_UMEM_ATTR)
 
 RULE_CASE(DEVX_UMEM_MEMORY)
 {
+	if (!kernel_has_page_checks())
+		skip();
 	expect_null(mlx5dv_devx_umem_reg(client.context, (void *)4096, 4096, 1), EFAULT);
 	expect_refusal(DEVX_UMEM_MEMORY,
 		       "%s → EFAULT: the memory [0x1000, +0x1000) is not mapped, or does not permit access 0x1",

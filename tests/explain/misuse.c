@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 900 to 949: programs with mistakes that do not fail. Each case first runs a correct program, which must not be
  * warned. */
+#include "kernel_has.h"
 #include "rule_cases.h"
 
 #include <endian.h>
@@ -273,6 +274,8 @@ static void changed_by_the_device(void)
 
 RULE_CASE(BUFFER_CHANGED, .lint = "on")
 {
+	if (!kernel_has_memory_copies())
+		skip();
 	uint64_t address = side_address(&client, 4 * BYTES);
 	struct ibv_sge sink, source = side_sge(&server, 2 * BYTES, BYTES);
 	struct ibv_send_wr answer = {
@@ -311,6 +314,8 @@ RULE_CASE(BUFFER_CHANGED, .lint = "on")
 
 RULE_CASE(BUFFER_FREED, .lint = "on")
 {
+	if (!kernel_has_memory_copies())
+		skip();
 	enum { PAGE = 4096 };
 	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
@@ -454,6 +459,8 @@ static void used_otherwise(void)
 
 RULE_CASE(RECEIVE_READ_EARLY, .lint = "on")
 {
+	if (!kernel_has_kinds_of_faults())
+		skip();
 	struct ibv_sge sink;
 
 	open_buffer();
@@ -505,6 +512,8 @@ static void *take_last_for_all(void *argument)
 
 RULE_CASE(WRITE_READ_EARLY, .lint = "on,write-read-early")
 {
+	if (!kernel_has_kinds_of_faults())
+		skip();
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BUFFER_PAGES * PAGE);
 	struct reader reader = {.seen = 0xff};
 	pthread_t thread;
@@ -571,6 +580,8 @@ static void send_rkey(struct endpoint *endpoint, const struct ibv_mw *mw, unsign
 
 RULE_CASE(WINDOW_KEY_EARLY, .lint = "on")
 {
+	if (!kernel_has_memory_copies())
+		skip();
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	static struct pair other;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 330 to 357: memory regions, buffers, re-registration of regions, and advice on them. */
+#include "kernel_has.h"
 #include "rule_cases.h"
 
 #include "abi/undeclared.h"
@@ -111,6 +112,8 @@ RULE_CASE(MR_IOVA_WRAPS)
 
 RULE_CASE(MR_NOT_MAPPED)
 {
+	if (!kernel_has_page_checks())
+		skip();
 	uint8_t *memory = map_pages(1, PROT_READ);
 
 	registration_fails(memory, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, EFAULT);

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
@@ -203,6 +205,51 @@ bool kernel_has_neighbour_requests(void)
 
 	close(fd);
 	return sent == sizeof(request);
+}
+
+#ifdef __aarch64__
+static void *fault_page;
+static volatile bool has_syndrome;
+
+/* The context is a sequence of records; that of the syndrome is optional. */
+static void find_syndrome(int signal, siginfo_t *info, void *context)
+{
+	const uint32_t *record = (const uint32_t *)((ucontext_t *)context)->uc_mcontext.__reserved;
+
+	(void)signal;
+	(void)info;
+	for (; record[0] && record[1]; record = (const uint32_t *)((const char *)record + record[1]))
+		has_syndrome |= record[0] == 0x45535201;
+	mprotect(fault_page, 1, PROT_READ);
+}
+
+bool kernel_has_kinds_of_faults(void)
+{
+	struct sigaction action = {.sa_sigaction = find_syndrome, .sa_flags = SA_SIGINFO}, before;
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	fault_page = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sigaction(SIGSEGV, &action, &before);
+	(void)*(volatile char *)fault_page;
+	sigaction(SIGSEGV, &before, NULL);
+	munmap(fault_page, bytes);
+	return has_syndrome;
+}
+#else
+bool kernel_has_kinds_of_faults(void)
+{
+	return true;
+}
+#endif
+
+bool kernel_has_names_of_calls(void)
+{
+	char line[64] = "";
+	int fd = open("/proc/thread-self/syscall", O_RDONLY);
+	ssize_t length = read(fd, line, sizeof(line) - 1);
+
+	close(fd);
+	return length > 0 && atoi(line) == SYS_read;
 }
 
 int kernel_huge_page_error(void)

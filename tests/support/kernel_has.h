@@ -32,6 +32,12 @@ bool kernel_has_groups_by_index(void);
 /** Returns true if rtnetlink(7) takes requests for neighbours (RTM_GETNEIGH). */
 bool kernel_has_neighbour_requests(void);
 
+/** Returns true if the context of a SIGSEGV says whether the access was a write. Not while other threads may fault. */
+bool kernel_has_kinds_of_faults(void);
+
+/** Returns true if /proc/self/task/…/syscall has the numbers of this program's architecture. */
+bool kernel_has_names_of_calls(void);
+
 /** Returns errno of a mapping of huge pages, or 0 if it succeeds. */
 int kernel_huge_page_error(void);
 
