@@ -78,7 +78,7 @@ sanitize:
 	@scripts/test --build $(BUILD) --only asan --only tsan --only fuzz
 
 # What make test-all runs. Each target prints "N passed, N failed" last, or counts as one by its exit status.
-TEST_ALL = test test-long sanitize
+TEST_ALL = test test-long sanitize arm64-part
 
 test-all:
 	@scripts/sum $(TEST_ALL:%='$(MAKE) %')

@@ -3,6 +3,7 @@
  * Packets of the udp link that wait for others, to leave in one train: several messages of a requester, messages of a stream,
  * and acknowledgements (link/udp/DESIGN.md). The clock stands still while they wait.
  */
+#include "kernel_has.h"
 #include "test_case.h"
 
 #include "progress/pollers.h"
@@ -165,7 +166,7 @@ TEST(ways_of_one_socket)
 	struct packet_path paths[4];
 	struct run run;
 
-	if (v6 < 0)
+	if (v6 < 0 || !kernel_has_flow_labels())
 		skip();
 	for (size_t i = 0; i < 4; i++) {
 		paths[i] = path_between("::1", "::1");
