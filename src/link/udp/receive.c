@@ -346,12 +346,12 @@ static ssize_t udp_datagram_receive(int fd, const struct udp_arrival **arrival, 
 	/* The file status flags are shared: another process may have made the socket blocking. */
 	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
 
+	*arrival = &before->arrival;
 	if (length < 0)
 		return -errno;
 	counter_add(receiver.hca, COUNTER_UDP_RECEIVE_CALLS, 1);
 	label->from_length = message.msg_namelen;
 	label->control_length = message.msg_controllen;
-	*arrival = &before->arrival;
 	if (label_is_same(before, label))
 		return length;
 	if (!udp_arrival_read(&label->arrival, &message))
