@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <infiniband/verbs.h>
 
 #include "softhca.h"
@@ -15,19 +16,31 @@
 #define DEVICE "libibverbs.so.1"
 #define LIBRARY "libsofthca.so.0"
 
-static void *library_call(const char *library, const char *name)
+/* Loads a library by its absolute path: the command always gets its own, whatever LD_LIBRARY_PATH says. */
+static void *library_load(const char *name)
 {
 	char *path;
-	void *handle, *call;
+	void *handle;
 
-	/* An absolute path: the command always gets its own libraries, whatever LD_LIBRARY_PATH says. */
-	if (asprintf(&path, "%s/%s", library_directory(), library) < 0)
+	if (asprintf(&path, "%s/%s", library_directory(), name) < 0)
 		tool_fail(EXIT_FAILURE, "out of memory");
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	call = handle ? dlsym(handle, name) : NULL;
-	if (!call)
+	if (!handle)
 		tool_fail(EXIT_FAILURE, "%s", dlerror());
 	free(path);
+	return handle;
+}
+
+static void *library_call(const char *library, const char *name)
+{
+	/* First, because the others look for it by its name, in LD_LIBRARY_PATH as well. */
+	void *handle = library_load(LIBRARY), *call;
+
+	if (strcmp(library, LIBRARY))
+		handle = library_load(library);
+	call = dlsym(handle, name);
+	if (!call)
+		tool_fail(EXIT_FAILURE, "%s", dlerror());
 	return call;
 }
 

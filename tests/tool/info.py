@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -64,6 +65,13 @@ class Settings(unittest.TestCase):
         text = info('--profile=connectx')
         self.assertRegex(text, r'^softhca \d+\.\d+\.\d+, profile connectx\n')
         self.assertIn(f'\nlibraries {LIBRARIES}\n', text)
+
+    def test_libraries_are_its_own_whatever_the_environment_says(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ('libsofthca.so.0', 'libibverbs.so.1'):
+                with open(f'{directory}/{name}', 'w', encoding='ascii') as file:
+                    file.write('not a library')
+            self.assertIn('\ndevice mlx5_0', info(env={'LD_LIBRARY_PATH': directory}))
 
 
 class Device(unittest.TestCase):

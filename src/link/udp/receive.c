@@ -327,8 +327,8 @@ static bool label_is_same(const struct udp_label *a, const struct udp_label *b)
 }
 
 /*
- * Receives a datagram. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the socket. Most datagrams come
- * the same way as the one before them, which was understood then.
+ * Receives a datagram. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the socket. Most
+ * datagrams come the same way as the one before them, which was understood then.
  */
 static ssize_t udp_datagram_receive(int fd, const struct udp_arrival **arrival, uint8_t bytes[static DATAGRAM_BYTES],
 				    int flags)
