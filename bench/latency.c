@@ -101,11 +101,11 @@ void add_latency_cases(struct bench *bench, struct device *device)
 	pair_create(device, &(struct pair_attr){.depth = 64, .builders = true}, builders);
 
 	const struct row rows[] = {
-		{"WRITE of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {50, 60}},
+		{"WRITE of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {50, 50}},
 		{"  in a thread domain",
 		 post_and_poll,
 		 message_new(device, single, IBV_WR_RDMA_WRITE, SMALL),
-		 {50, 60}},
+		 {50, 50}},
 		{"  inline",
 		 post_and_poll,
 		 with_flags(message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), IBV_SEND_INLINE),
@@ -118,12 +118,12 @@ void add_latency_cases(struct bench *bench, struct device *device)
 		{"  no keys, no copy (0 bytes)", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, 0), {0}},
 		{"  an empty list: call, lock", post_nothing, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {0}},
 		{"  poll of an empty CQ", poll_empty, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {0}},
-		{"READ of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_READ, SMALL), {60, 60}},
+		{"READ of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_READ, SMALL), {60, 58}},
 		{"fetch and add", post_and_poll, message_new(device, pair, IBV_WR_ATOMIC_FETCH_AND_ADD, SMALL), {0}},
 		{"SEND of 8 bytes with its receive",
 		 send_and_poll,
 		 message_new(device, pair, IBV_WR_SEND, SMALL),
-		 {75, 75}},
+		 {75, 72}},
 	};
 
 	add_rows(bench, rows, sizeof(rows) / sizeof(rows[0]), true);
