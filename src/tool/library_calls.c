@@ -36,7 +36,7 @@ static void *library_call(const char *library, const char *name)
 	/* First, because the others look for it by its name, in LD_LIBRARY_PATH as well. */
 	void *handle = library_load(LIBRARY), *call;
 
-	if (strcmp(library, LIBRARY))
+	if (strcmp(library, LIBRARY) != 0)
 		handle = library_load(library);
 	call = dlsym(handle, name);
 	if (!call)
